@@ -1,0 +1,38 @@
+# Each target makes its own virtual environment where there is none.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help demo test test-slow lint format bench clean
+
+help:  ## say what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable . --group dev
+	touch $@
+
+demo: .venv/ready  ## the main job, from predictions to a law, on a world whose answer is known
+	$(BIN)/ensize demo -o demo
+
+test: lint  ## lint, types and every test that is not slow
+	$(BIN)/python -m pytest
+
+test-slow: .venv/ready  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/ready  ## style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: .venv/ready  ## put the source in its form
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/ready  ## the measured ratios of docs/benchmarks.md
+	$(BIN)/python benchmarks/scoring.py
+
+clean:  ## remove what was made
+	rm -rf .venv demo dist

@@ -1,0 +1,382 @@
+"""Curve: scores along the number of networks, with errors that count networks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensize.checks import InputError, one_of, positive, whole
+from ensize.draws import DRAWS, chance_level, disjoint, odd_ones_out, subsets
+from ensize.predictions import Predictions
+from ensize.scores import APPLY, Scores, score_ensembles, shares_of
+from ensize.scores.means import sums_before
+from ensize.scores.search import sketch_of
+from ensize.sketches import Sketch
+from ensize.temperatures import calibrate
+from ensize.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ensize.predictions import Progress
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+# The columns of a curve, in the order of its table and its JSON.
+COLUMNS = (
+    "n",
+    "ensembles",
+    "nll",
+    "cnll",
+    "cnll_se",
+    "cnll_whole",
+    "le_nll",
+    "accuracy",
+    "brier",
+    "jensen_gap",
+    "temperature",
+    "temperature_sd",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Expected scores of ensembles of n networks, one entry for each n.
+
+    NaN stands where a score cannot be known: accuracy and Brier score of sketches,
+    the standard error where no network can be left out.
+
+    Parameters
+    ----------
+    n, ensembles
+        The number of networks, and how many ensembles were averaged.
+    nll
+        At τ = 1, or at the fixed temperature.
+    cnll, cnll_se
+        Calibrated NLL by test-time cross-validation, and its standard error.
+    cnll_whole
+        Calibrated and scored on all objects.
+    le_nll
+        The least mean NLL at one temperature for all ensembles.
+    accuracy, brier
+        At τ = 1.
+    jensen_gap
+        Mean member NLL minus ensemble NLL, at the temperature of `nll`.
+    temperature, temperature_sd
+        Mean and spread of the best temperature over halves and ensembles.
+    networks, objects, classes
+        What was scored, the odd ones left out.
+    odd
+        The networks that were left out.
+    warnings
+        Sentences on what a reader should know.
+    options
+        The choices that shaped the curve.
+    """
+
+    n: NDArray[np.int64]
+    ensembles: NDArray[np.int64]
+    nll: Floats
+    cnll: Floats
+    cnll_se: Floats
+    cnll_whole: Floats
+    le_nll: Floats
+    accuracy: Floats
+    brier: Floats
+    jensen_gap: Floats
+    temperature: Floats
+    temperature_sd: Floats
+    networks: int
+    objects: int
+    classes: int
+    odd: tuple[str, ...]
+    warnings: tuple[str, ...]
+    options: dict[str, Any]
+
+    def records(self) -> list[dict[str, float]]:
+        """List the points as plain records, which pandas and Polars read."""
+        columns = [getattr(self, name).tolist() for name in COLUMNS]
+        rows = zip(*columns, strict=True)
+        return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+
+    def table(self) -> str:
+        """Write the points as a table for reading."""
+        shown = [name for name in COLUMNS if not np.isnan(getattr(self, name)).all()]
+        rows = [[_figure(record[name]) for name in shown] for record in self.records()]
+        widths = [max(map(len, column)) for column in zip(shown, *rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.rjust(width) for cell, width in zip(row, widths, strict=True)
+            )
+            for row in [shown, *rows]
+        ]
+        return "\n".join(lines)
+
+
+def _figure(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return "–" if math.isnan(value) else f"{value:.5f}"
+
+
+def score(
+    pool: Predictions | Sketch,
+    *,
+    n: Sequence[int] | None = None,
+    ensembles: str = "all",
+    apply: str = "before",
+    temperature: float | None = None,
+    calibrate_on: Predictions | Sketch | None = None,
+    keep_odd: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Curve:
+    """Score the ensembles of a pool along n.
+
+    Parameters
+    ----------
+    pool
+        What `ensize.load` returned.
+    n
+        The numbers of networks; every one from 1 on if not given.
+    ensembles
+        ``"all"`` scores every subset where that is affordable, otherwise balanced
+        random ones; ``"disjoint"`` cuts the pool into ⌊ℓ/n⌋ groups, as the paper.
+    apply
+        Whether the temperature is applied ``"before"`` averaging or ``"after"``.
+    temperature
+        A fixed temperature at which to report `nll`, instead of 1.
+    calibrate_on
+        Predictions of the same networks on other objects, to choose the
+        temperature there instead of by cross-validation.
+    keep_odd
+        Keep the networks that did not train.
+    seed
+        Of draws and halvings.
+    progress
+        Told what is being done and which share of it is done.
+
+    Examples
+    --------
+    >>> import ensize
+    >>> pool = ensize.Predictions.of(
+    ...     [[[2, 0], [0, 1], [1, 0], [0, 3]], [[1, 0], [0, 2], [0, 0.5], [0, 2]]],
+    ...     targets=[0, 1, 0, 1],
+    ... )
+    >>> curve = ensize.score(pool)
+    >>> curve.n, curve.accuracy
+    (array([1, 2]), array([0.875, 1.   ]))
+    """
+    if not isinstance(pool, (Predictions, Sketch)):
+        raise InputError(
+            f"score was given {type(pool).__name__}; give it what ensize.load or"
+            " ensize.Predictions.of returned"
+        )
+    one_of("ensembles", ensembles, DRAWS)
+    one_of("apply", apply, APPLY)
+    if temperature is not None:
+        positive("temperature", temperature)
+    if calibrate_on is not None:
+        _check_same(calibrate_on, pool)
+    warnings: list[str] = []
+    sketch = sketch_of(pool, progress=progress)
+    odd: tuple[str, ...] = ()
+    if not keep_odd:
+        out = _odd(sketch, warnings)
+        odd = tuple(pool.labels[i] for i in out)
+        left = np.setdiff1d(np.arange(pool.networks), out)
+        if calibrate_on is not None:
+            calibrate_on = calibrate_on.choose(left)
+        pool, sketch = pool.choose(left), sketch.choose(left)
+    _note_twins(sketch, warnings)
+    sizes = _sizes(n, pool.networks)
+    draw = disjoint if ensembles == "disjoint" else subsets
+    drawn = [draw(pool.networks, size, seed) for size in sizes]
+    shares = np.vstack([shares_of(each, pool.networks) for each in drawn])
+    scores = score_ensembles(
+        pool,
+        shares,
+        apply=apply,  # type: ignore[arg-type] # checked above
+        temperature=temperature,
+        calibrate_on=calibrate_on,
+        seed=seed,
+        sketch=sketch,
+        progress=progress,
+    )
+    _note(scores, pool, warnings)
+    ends = np.cumsum([len(each) for each in drawn])
+    parts = [slice(end - len(each), end) for each, end in zip(drawn, ends, strict=True)]
+    expansion = _Expansion.of(sketch)
+    errors = [
+        _independent_error(scores.cnll[part])
+        if ensembles == "disjoint"
+        else expansion.jackknife(scores.cnll[part], shares[part])
+        for part in parts
+    ]
+    return Curve(
+        n=np.array(sizes),
+        ensembles=np.array([len(each) for each in drawn]),
+        nll=_means(scores.nll, parts),
+        cnll=_means(scores.cnll, parts),
+        cnll_se=np.array(errors),
+        cnll_whole=_means(scores.cnll_whole, parts),
+        le_nll=np.array([scores.le_nll(part) for part in parts]),
+        accuracy=_means(scores.accuracy, parts),
+        brier=_means(scores.brier, parts),
+        jensen_gap=_means(scores.jensen_gap, parts),
+        temperature=_means(scores.temperatures, parts),
+        temperature_sd=np.array([scores.temperatures[part].std() for part in parts]),
+        networks=pool.networks,
+        objects=pool.objects,
+        classes=pool.classes,
+        odd=odd,
+        warnings=tuple(warnings),
+        options={
+            "ensembles": ensembles,
+            "apply": apply,
+            "temperature": temperature,
+            "calibrated": "cross-validated" if calibrate_on is None else "separately",
+            "keep_odd": keep_odd,
+            "seed": seed,
+        },
+    )
+
+
+def _check_same(separate: Predictions | Sketch, pool: Predictions | Sketch) -> None:
+    if separate.networks != pool.networks:
+        raise InputError(
+            f"the predictions to calibrate on are of {separate.networks} networks, but"
+            f" the pool has {pool.networks}; give the same networks in the same order"
+        )
+
+
+def _means(values: Floats, parts: list[slice]) -> Floats:
+    return np.array([values[part].mean() for part in parts])
+
+
+def _sizes(n: Sequence[int] | None, networks: int) -> list[int]:
+    if n is None:
+        return list(range(1, networks + 1))
+    sizes = sorted({whole("n", each, least=1) for each in n})
+    if not sizes:
+        raise InputError("n is empty; give the numbers of networks to score")
+    if sizes[-1] > networks:
+        raise InputError(
+            f"n is {sizes[-1]}, but the pool has {networks} networks; ask for fewer, or"
+            " forecast larger ensembles"
+        )
+    return sizes
+
+
+def _odd(sketch: Sketch, warnings: list[str]) -> NDArray[np.intp]:
+    """Find the odd networks, and say which they are."""
+    alone = calibrate(sketch.grid, sketch.member_nll()).nll
+    odd = odd_ones_out(alone, chance_level(sketch.targets))
+    if len(odd):
+        listed = ", ".join(sketch.labels[i] for i in odd[:5])
+        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+        share = len(odd) / sketch.networks
+        warnings.append(
+            f"{len(odd)} of {sketch.networks} networks ({share:.0%}) are the odd ones"
+            f" out and are left out: {listed}{more}; keep them with --keep-odd"
+        )
+    return odd
+
+
+def _note_twins(sketch: Sketch, warnings: list[str]) -> None:
+    """Say when a network stands in the pool twice: clones bias every ensemble."""
+    first: dict[bytes, str] = {}
+    for label, row in zip(sketch.labels, sketch.member_nll(), strict=True):
+        twin = first.setdefault(row.tobytes(), label)
+        if twin != label:
+            warnings.append(
+                f"{label} says the same as {twin}; a network that stands in a pool"
+                " twice makes ensembles look worse than they are: take it out"
+            )
+
+
+def _note(scores: Scores, pool: Predictions | Sketch, warnings: list[str]) -> None:
+    if scores.at_edge.any():
+        warnings.append(
+            f"the best temperature of {scores.at_edge.mean():.0%} of the ensembles lies"
+            " at the edge of what was searched; their CNLL may be smaller still"
+        )
+    if isinstance(pool, Sketch):
+        warnings.append(
+            "the pool holds sketches, which know the probability of the true class"
+            " only: accuracy and Brier score are unknown"
+        )
+
+
+def _independent_error(values: Floats) -> float:
+    """Compute the standard error of ensembles without a common member."""
+    count = len(values)
+    return math.nan if count < 2 else float(values.std(ddof=1) / math.sqrt(count))
+
+
+@dataclass(frozen=True, eq=False)
+class _Expansion:
+    """NLL of any subset to second order around the mean of the pool.
+
+    With r_i = p_i/p̄ - 1 on each object and the mean over objects ⟨·⟩,
+
+        NLL(S) ≈ NLL(pool) - Σ_{i∈S} ⟨r_i⟩/n + Σ_{i,j∈S} ⟨r_i r_j⟩/2n²,
+
+    as in the proof of Proposition 1. Its mean over all subsets of a pool is known
+    in closed form, with or without one of the networks.
+    """
+
+    first: Floats
+    second: Floats
+
+    @classmethod
+    def of(cls, sketch: Sketch) -> _Expansion:
+        """Expand at the best temperature of the whole pool."""
+        networks, objects = sketch.networks, sketch.objects
+        everyone = np.full((1, networks), 1 / networks)
+        every = np.ones((1, objects), bool)
+        node = int(sums_before(sketch, everyone, every, sketch.grid).argmin())
+        logs = np.stack([each[node : node + 1][0] for each in sketch.rows])
+        p = np.exp(logs.astype(np.float64) - logs.max(axis=0))
+        r = p / p.mean(axis=0) - 1
+        with one_blas_thread():
+            return cls(r.mean(axis=1), r @ r.T / objects)
+
+    def jackknife(self, values: Floats, shares: Floats) -> float:
+        """Compute the delete-one standard error of a mean over subsets.
+
+        With every subset at hand the mean without network i is that over the
+        subsets which lack it. With some of them drawn, that difference would carry
+        the luck of the draw, at two to four times the variance: so the part which
+        the expansion explains is taken in closed form, and only the rest, which is
+        small, from the subsets drawn.
+        """
+        networks = shares.shape[1]
+        lacking = shares.T == 0
+        if networks < 2 or not lacking.any(axis=1).all():
+            return math.nan
+        n = int(np.count_nonzero(shares[0]))
+        quadratic = np.einsum("ei,ij,ej->e", shares, self.second, shares, optimize=True)
+        explained = quadratic / 2 - shares @ self.first
+        spread = explained.var()
+        slope = np.mean((values - values.mean()) * (explained - explained.mean()))
+        slope = slope / spread if spread > 0 else 0.0
+        rest = values - slope * explained
+        without = slope * self._without(n) + lacking @ rest / lacking.sum(axis=1)
+        return float(math.sqrt((networks - 1) * without.var()))
+
+    def _without(self, n: int) -> Floats:
+        """Average the expansion over all subsets of n that lack each network."""
+        l, own = len(self.first), np.diag(self.second)
+        left = l - 1
+        of_first = (self.first.sum() - self.first) / left
+        of_own = (own.sum() - own) / left
+        pairs = self.second.sum() - 2 * self.second.sum(axis=1) + own
+        of_pairs = (pairs - (own.sum() - own)) / max(left * (left - 1), 1)
+        without: Floats = (of_own + (n - 1) * of_pairs) / (2 * n) - of_first
+        return without

@@ -1,0 +1,300 @@
+"""Sketch: correct-class probabilities over a grid of temperatures.
+
+Applied before averaging, every NLL of every ensemble needs of each network and
+object only the probability of the true class at each temperature. The sketch is
+that table, as logarithms, which neither underflow nor crowd at 1. It is computed
+once; what an ensemble costs afterwards does not depend on the number of classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensize.checks import InputError, class_labels
+from ensize.predictions import Pool, Predictions, Rows
+from ensize.threads import in_threads, workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from ensize.predictions import Progress
+
+
+# Logits worked on at a time by one thread: six arrays of this many stay in a cache.
+_BLOCK = 100_000
+# Octaves between two fresh exponentials: squaring doubles the rounding error.
+_FRESH = 2
+# The standard deviation of an ordinary network's logits over the classes.
+_ORDINARY_SPREAD = 4.0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Inverse temperatures 1/τ = 2^k (1 + i/P), for whole octaves k.
+
+    All grids are cuts of one lattice, so that networks recorded apart share nodes;
+    τ = 1 is always among them. P is 4 except in comparisons.
+
+    >>> Grid(-1, 1).inverse_temperatures
+    array([0.5  , 0.625, 0.75 , 0.875, 1.   , 1.25 , 1.5  , 1.75 ])
+    """
+
+    first: int
+    stop: int
+    per_octave: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse a grid without τ = 1."""
+        if not self.first <= 0 < self.stop:
+            raise InputError(
+                f"a grid of the octaves {self.first} to {self.stop} lacks the"
+                " temperature 1; begin at octave 0 or below and stop above 0"
+            )
+
+    @property
+    def nodes(self) -> int:
+        """How many inverse temperatures there are."""
+        return (self.stop - self.first) * self.per_octave
+
+    @property
+    def one(self) -> int:
+        """The node at which the temperature is 1."""
+        return -self.first * self.per_octave
+
+    @property
+    def inverse_temperatures(self) -> NDArray[np.float64]:
+        """The nodes, ascending."""
+        octaves = 2.0 ** np.arange(self.first, self.stop)
+        within = 1 + np.arange(self.per_octave) / self.per_octave
+        nodes: NDArray[np.float64] = np.multiply.outer(octaves, within).ravel()
+        return nodes
+
+    def widened(self, below: int = 0, above: int = 0) -> Grid:
+        """Add octaves."""
+        return dataclasses.replace(
+            self, first=self.first - below, stop=self.stop + above
+        )
+
+    def shared(self, other: Grid) -> Grid:
+        """Keep the octaves that two grids of one lattice share."""
+        if self.per_octave != other.per_octave:
+            raise InputError(
+                f"sketches with {self.per_octave} and {other.per_octave} nodes an"
+                " octave do not go together; record the networks alike"
+            )
+        first, stop = max(self.first, other.first), min(self.stop, other.stop)
+        return dataclasses.replace(self, first=first, stop=stop)
+
+
+def grid_for(logits: NDArray[Any]) -> Grid:
+    """Choose the grid that suits logits of this spread.
+
+    For ordinary logits 1/τ runs from 1/32 to 28; for larger or smaller ones the
+    whole range moves, in steps of two octaves so that networks of one pool agree.
+    """
+    spread = float(np.median(np.std(np.asarray(logits, np.float64), axis=1)))
+    steps = 0.0
+    if spread > 0:
+        steps = round(float(np.log2(_ORDINARY_SPREAD / spread)) / 2)
+    center = int(np.clip(2 * steps, -100, 100))
+    return Grid(min(center - 5, 0), max(center + 5, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """Log-probabilities of the true class, at each inverse temperature of a grid.
+
+    Parameters
+    ----------
+    rows
+        For each network an array of shape (nodes, objects), in memory or mapped.
+    grid
+        The inverse temperatures.
+    targets
+        The true class of each object.
+    classes
+        How many classes the networks chose from.
+    labels
+        A name for each network.
+    pool
+        What the networks have in common.
+    """
+
+    rows: tuple[Rows, ...]
+    grid: Grid
+    targets: NDArray[np.int64]
+    classes: int
+    labels: tuple[str, ...]
+    pool: Pool = dataclasses.field(default_factory=Pool)
+
+    @classmethod
+    def of(
+        cls,
+        predictions: Predictions,
+        *,
+        grid: Grid | None = None,
+        progress: Progress | None = None,
+    ) -> Sketch:
+        """Compute the table, in blocks, on all cores.
+
+        >>> pool = Predictions.of([[[2.0, 0.0]]], [0])
+        >>> sketch = Sketch.of(pool)
+        >>> np.exp(sketch.rows[0][sketch.grid.one])  # e² / (e² + 1)
+        array([0.88079708])
+        """
+        if grid is None:
+            every = range(predictions.networks)
+            sample = np.concatenate([predictions.logits(i, 0, 256) for i in every])
+            grid = grid_for(sample)
+        objects, networks = predictions.objects, predictions.networks
+        table = np.empty((networks, grid.nodes, objects), predictions.dtype)
+        rows = max(1, _BLOCK // predictions.classes)
+        # One task is some blocks of one network: enough to keep a core busy.
+        tasks = [
+            (i, start, min(start + 16 * rows, objects))
+            for i in range(networks)
+            for start in range(0, objects, 16 * rows)
+        ]
+
+        def fill(task: tuple[int, int, int]) -> None:
+            network, first, last = task
+            for start in range(first, last, rows):
+                stop = min(start + rows, last)
+                log_probabilities(
+                    predictions.logits(network, start, stop),
+                    predictions.targets[start:stop],
+                    grid,
+                    out=table[network, :, start:stop],
+                )
+
+        for done, _ in enumerate(in_threads(fill, tasks), 1):
+            if progress is not None:
+                progress("sketching", done / len(tasks))
+        return cls(
+            tuple(table),
+            grid,
+            predictions.targets,
+            predictions.classes,
+            predictions.labels,
+            predictions.pool,
+        )
+
+    @classmethod
+    def gather(
+        cls,
+        rows: Sequence[Rows],
+        grids: Sequence[Grid],
+        targets: Any,
+        *,
+        classes: int,
+        labels: Sequence[str],
+        pool: Pool | None = None,
+    ) -> Sketch:
+        """Put networks that were recorded apart on the octaves that they share."""
+        truth = class_labels("targets", targets)
+        if not rows:
+            raise InputError("there are no sketches; hand in at least one network")
+        grid = grids[0]
+        for other in grids[1:]:
+            grid = grid.shared(other)
+        kept = []
+        for label, each, whole in zip(labels, rows, grids, strict=True):
+            if tuple(each.shape) != (whole.nodes, len(truth)):
+                raise InputError(
+                    f"{label} has shape {tuple(each.shape)}, but its grid has"
+                    f" {whole.nodes} nodes and there are {len(truth)} objects; record"
+                    " this network again"
+                )
+            skipped = (grid.first - whole.first) * grid.per_octave
+            same = skipped == 0 and whole.nodes == grid.nodes
+            kept.append(each if same else each[skipped : skipped + grid.nodes])
+        return cls(tuple(kept), grid, truth, classes, tuple(labels), pool or Pool())
+
+    @property
+    def networks(self) -> int:
+        """How many networks there are."""
+        return len(self.rows)
+
+    @property
+    def objects(self) -> int:
+        """How many objects they were asked about."""
+        return len(self.targets)
+
+    @property
+    def dtype(self) -> type[np.float32 | np.float64]:
+        """The precision of the table."""
+        wide = any(each.dtype.itemsize > 4 for each in self.rows)
+        return np.float64 if wide else np.float32
+
+    def choose(self, networks: Iterable[int]) -> Sketch:
+        """Keep only these networks."""
+        networks = list(networks)
+        return dataclasses.replace(
+            self,
+            rows=tuple(self.rows[i] for i in networks),
+            labels=tuple(self.labels[i] for i in networks),
+        )
+
+    def member_nll(self) -> NDArray[np.float64]:
+        """NLL of each network at each node, (networks, nodes)."""
+        return np.array([-np.mean(each[:], axis=1, dtype=float) for each in self.rows])
+
+
+def log_probabilities(
+    logits: NDArray[Any],
+    targets: NDArray[np.int64],
+    grid: Grid,
+    *,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Compute log softmax(logits / τ) of the true class, (nodes, objects).
+
+    With d_k = z_k - max z, and the largest logit set apart so that nothing crowds
+    at 1,
+
+        log p = d_y/τ - log(1 + Σ_{k not largest} exp(d_k/τ)).
+
+    Within an octave the exponentials of a node are those of the node before times
+    exp(d_k/4·2^k), and an octave higher they are squared: two exponentials a logit
+    serve two octaves.
+    """
+    objects, per = len(logits), grid.per_octave
+    row = np.arange(objects)
+    largest = logits.argmax(axis=1)
+    peak = logits[row, largest]
+    own = logits[row, targets] - peak
+    space = workspace((per + 3, *logits.shape), logits.dtype)
+    below, powers, step, spare = space[0], space[1:-2], space[-2], space[-1]
+    np.subtract(logits, peak[:, None], out=below)
+    below[row, largest] = -np.inf
+    octaves = grid.stop - grid.first
+    sums = np.empty((octaves, per, objects), logits.dtype)
+    for j in range(octaves):
+        if j % _FRESH == 0:
+            base = 2.0 ** (grid.first + j)
+            np.exp(np.multiply(below, base, out=powers[0]), out=powers[0])
+            np.exp(np.multiply(below, base / per, out=step), out=step)
+            done = 1
+            while done < per:  # 1, 2, 4, … nodes: long runs of one operation
+                more = min(done, per - done)
+                np.multiply(powers[:more], step, out=powers[done : done + more])
+                done += more
+                if done < per:
+                    step, spare = np.multiply(step, step, out=spare), step
+        else:
+            np.multiply(powers, powers, out=powers)
+        # Not a matrix product: BLAS would start threads inside ours.
+        np.einsum("tok->to", powers, out=sums[j])
+    np.log1p(sums, out=sums)
+    inverse = grid.inverse_temperatures.astype(logits.dtype)
+    shifted = np.multiply.outer(inverse, own)
+    result: NDArray[Any] = np.subtract(
+        shifted, sums.reshape(grid.nodes, objects), out=out
+    )
+    return result

@@ -1,0 +1,195 @@
+"""Arrays in files, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import json
+import math
+import os
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from ensize.checks import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_DTYPES = {"BF16": "<u2", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_DTYPES |= {f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)}
+_DTYPES |= {f"U{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)}
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+@dataclass(frozen=True, slots=True)
+class FileArray:
+    """An array in a file, read by slices of its first axis.
+
+    Each slice opens the file, reads and closes it: thousands of networks hold neither
+    files nor memory maps open, and a file that shrinks or a disk that fails under the
+    reader is an error with a sentence, where a memory map would end the process. It
+    costs as much as the slices of the safetensors library, and in blocks of 1,000
+    rows of 100 classes a sixth more than a memory map that is kept open.
+    """
+
+    path: Path
+    offset: int
+    shape: tuple[int, ...]
+    stored: np.dtype[Any]
+    bfloat16: bool = False
+    strides: tuple[int, ...] | None = None  # where it is not in C order
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What is read from it, in the byte order of this machine."""
+        return np.dtype("f4") if self.bfloat16 else self.stored.newbyteorder("=")
+
+    @property
+    def nbytes(self) -> int:
+        """How long it is."""
+        return math.prod(self.shape) * self.stored.itemsize
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]:
+        """Read some rows that follow one another."""
+        start, stop, step = rows.indices(self.shape[0])
+        if step != 1:
+            raise IndexError("an array in a file is read by slices without a step")
+        with reported(self.path):
+            block = self._read(start, max(start, stop))
+        if block is None:
+            raise InputError(
+                f"{self.path} ends before row {stop}: it was truncated while in use;"
+                " write it again"
+            )
+        if self.bfloat16:
+            return (block.astype(np.uint32) << 16).view(np.float32)
+        return block.astype(self.dtype, copy=False)
+
+    def _read(self, start: int, stop: int) -> NDArray[Any] | None:
+        if self.strides is None:
+            block = np.empty((stop - start, *self.shape[1:]), self.stored)
+            with self.path.open("rb") as file:
+                file.seek(self.offset + start * block.strides[0])
+                return block if file.readinto(block.data) == block.nbytes else None
+        try:
+            held = np.memmap(self.path, np.uint8, "r", self.offset)
+            view = np.ndarray(self.shape, self.stored, held, 0, self.strides)
+        except (TypeError, ValueError):  # the file is shorter than that
+            return None
+        return view[start:stop].copy()
+
+    def parts(self) -> list[FileArray]:
+        """Split it along its first axis."""
+        inner = self.shape[1:]
+        first, *others = self.strides or (math.prod(inner) * self.stored.itemsize,)
+        part = functools.partial(
+            replace, self, shape=inner, strides=tuple(others) or None
+        )
+        return [part(offset=self.offset + i * first) for i in range(self.shape[0])]
+
+
+def open_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FileArray]]:
+    """Read a .safetensors file's header: its metadata, and where its arrays lie.
+
+    Arrays of types that NumPy lacks are left out, bfloat16 apart.
+    """
+    with reported(path):
+        try:
+            # The library checks every size and offset against the file.
+            with safe_open(path, framework="numpy"), path.open("rb") as file:
+                length = int.from_bytes(file.read(8), "little")
+                header = json.loads(file.read(length))
+        except (SafetensorError, ValueError) as error:
+            raise InputError(
+                f"{path} is truncated, damaged or no .safetensors file ({error}); write"
+                " it again"
+            ) from error
+    metadata = header.pop("__metadata__", None) or {}
+    return metadata, {
+        name: FileArray(
+            path,
+            8 + length + each["data_offsets"][0],
+            tuple(each["shape"]),
+            np.dtype(_DTYPES[each["dtype"]]),
+            bfloat16=each["dtype"] == "BF16",
+        )
+        for name, each in header.items()
+        if each["dtype"] in _DTYPES
+    }
+
+
+@contextlib.contextmanager
+def reported(path: Path, doing: str = "read") -> Iterator[None]:
+    """Turn an error of the operating system into a sentence that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be {doing} ({error.strerror or error}); look at its folder,"
+            " the permissions there and the space on that disk"
+        ) from error
+
+
+def listed(folder: Path) -> list[os.DirEntry[str]]:
+    """List a folder; nothing where there is none."""
+    with reported(folder):
+        return list(os.scandir(folder)) if folder.is_dir() else []
+
+
+def publish(path: Path, content: Iterable[Any]) -> bool:
+    """Write a file whole under its name; False, and nothing done, if that is taken.
+
+    Where the filesystem has no hard links the file is renamed: still whole, but of two
+    writers of one name in the same instant both are told that they wrote it, and the
+    later file stays.
+    """
+    token = f"{os.getpid()}-{secrets.token_hex(8)}"
+    hidden = path.with_name(f".{path.name}.{token}.partial")
+    with reported(path, "written"):
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _flush_folder(path.parent.parent)
+        try:
+            with hidden.open("xb") as file:
+                for chunk in content:
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            new = _link(hidden, path)
+        finally:
+            hidden.unlink(missing_ok=True)
+        _flush_folder(path.parent)
+    return new
+
+
+def _link(hidden: Path, path: Path) -> bool:
+    try:
+        os.link(hidden, path)
+    except FileExistsError:
+        # Over NFS the answer may get lost although the link was made.
+        return hidden.stat().st_nlink == 2
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        if path.exists():
+            return False
+        hidden.replace(path)
+    return True
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the names in a folder outlast a power cut, where the system offers that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
