@@ -44,11 +44,14 @@ def softmax(logits: NDArray[Any]) -> NDArray[Any]:
 def make_pool(
     networks: int, objects: int, classes: int, seed: int = 0
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Make logits of networks that agree on easy objects and differ on hard ones."""
+    """Make logits of networks that agree on easy objects and differ on hard ones.
+
+    With 100 classes one network is right on 65 % of the objects, 16 on 72 %.
+    """
     random = np.random.default_rng(seed)
     targets = random.integers(0, classes, objects)
-    common = 1.5 * random.standard_normal((objects, classes), np.float32)
-    common[np.arange(objects), targets] += 3 * random.gamma(2, 1, objects)
+    common = 2 * random.standard_normal((objects, classes), np.float32)
+    common[np.arange(objects), targets] += 5 * random.gamma(2, 1, objects)
     logits = np.empty((networks, objects, classes), np.float32)
     for each in logits:
         each[:] = common + 1.5 * random.standard_normal(common.shape, np.float32)
@@ -153,8 +156,8 @@ def large() -> None:
         random = np.random.default_rng(0)
         targets = random.integers(0, classes, objects)
         np.save(folder / "targets.npy", targets)
-        common = 1.5 * random.standard_normal((objects, classes), np.float32)
-        common[np.arange(objects), targets] += 4 * random.gamma(2, 1, objects)
+        common = 2 * random.standard_normal((objects, classes), np.float32)
+        common[np.arange(objects), targets] += 5 * random.gamma(2, 1, objects)
         for i in range(networks):
             noise = random.standard_normal(common.shape, np.float32)
             np.save(folder / f"{i:02}.npy", (common + 1.5 * noise).astype(np.float16))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import minimize, nnls
 
 from ensize.checks import InputError
 from ensize.laws import PRIOR, Fits, PowerLaw, Status, fit, fit_many
@@ -221,6 +221,46 @@ def test_fits_with_the_limit_at_zero_agree_with_fifty_digits_too(prior):
     assert [found.limit, found.gain, found.exponent] == pytest.approx(slow, rel=1e-10)
 
 
+def test_of_two_minima_the_lower_is_found_as_with_fifty_digits():
+    """Points say −1.6 and a narrow prior says −0.85; each has a minimum of its own."""
+    m, y = SIX[:5], [1.3014, 1.0986, 1.0614, 1.0343, 1.0261]
+    for prior, near in (((-0.85, 0.05), -0.85), ((-0.85, 0.1), -1.6)):
+        found = fit(m, y, prior=prior)
+        slow = slow_fit(m, y, structural(m, "inverse"), "robust", prior)
+        assert found.exponent == pytest.approx(near, abs=0.05)
+        assert found.exponent == pytest.approx(slow[2], rel=1e-10)
+
+
+@pytest.mark.parametrize("prior", [PRIOR, None])
+@pytest.mark.parametrize(
+    "y",
+    [
+        *NOISY.values(),
+        [1.0, 0.99, 0.97, 0.9, 0.85, 0.8],
+        [1.05, 1.0, 1.02, 1.03, 1.04, 1.05],
+        [1.06, 1.0, 1.04, 1.09, 1.09, 1.09],
+        [1.0, 0.9, 0.3, 0.85, 0.84, 0.83],
+        [1.0, 1.1, 1.2, 1.3, 1.35, 1.36],
+    ],
+)
+def test_no_law_on_a_fine_grid_is_better(y, prior):
+    """SciPy's non-negative least squares at 400 exponents never gets below the fit."""
+    y, w = np.array(y), 1 / SIX
+    centre, width = prior or (-1.0, np.inf)
+
+    def objective(exponent):
+        columns = np.stack([1 / y, SIX**exponent / y], axis=1) * np.sqrt(w)[:, None]
+        _, norm = nnls(columns, np.sqrt(w))
+        return 4 * np.log(norm) + np.log1p(((exponent - centre) / width) ** 2)
+
+    found = fit(SIX, y, prior=prior)
+    left = 1 - found.law(SIX) / y
+    a = centre if found.gain == 0 else found.exponent
+    penalty = np.log1p(((a - centre) / width) ** 2)
+    least = min(objective(exponent) for exponent in -np.geomspace(0.01, 8, 400))
+    assert 2 * np.log(w @ left**2) + penalty <= least + 1e-9
+
+
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("curve", NOISY)
 def test_bfgs_from_the_inside_finds_the_paper_minimum(curve, weights):
@@ -375,6 +415,18 @@ def test_every_outcome_is_reached(y, options, status):
     assert found.limit == 0 or status != Status.BOUND
     assert "{" not in found.message
     assert status == Status.FITTED or "; " in found.message
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_law_without_limit_is_found_at_the_bound(method):
+    """Rounding does not make a limit of nothing; 500 laws."""
+    rng = np.random.default_rng(41)
+    exponents = -np.exp(rng.uniform(np.log(0.05), np.log(3), 500))
+    y = np.exp(rng.uniform(-5, 5, (500, 1))) * SIX ** exponents[:, None]
+    found = fit_many(SIX, y, method=method)
+    assert (found.status == Status.BOUND).all()
+    assert (found.limit == 0).all()
+    assert found.exponent == pytest.approx(exponents, rel=1e-9)
 
 
 def test_a_curve_without_a_law_is_read_as_its_limit():

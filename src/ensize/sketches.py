@@ -9,6 +9,7 @@ once; what an ensemble costs afterwards does not depend on the number of classes
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from ensize.predictions import Progress
 
 
-# Logits worked on at a time by one thread: six arrays of this many stay in a cache.
-_BLOCK = 100_000
+# Numbers worked on at a time by one thread: they stay in a cache.
+_BLOCK = 700_000
 # Octaves between two fresh exponentials: squaring doubles the rounding error.
 _FRESH = 2
 # The standard deviation of an ordinary network's logits over the classes.
@@ -36,12 +37,12 @@ _ORDINARY_SPREAD = 4.0
 
 @dataclass(frozen=True)
 class Grid:
-    """Inverse temperatures 1/τ = 2^k (1 + i/P), for whole octaves k.
+    """Inverse temperatures 1/τ = 2^k (1 + i/P), numbered from τ = 1 on.
 
-    All grids are cuts of one lattice, so that networks recorded apart share nodes;
-    τ = 1 is always among them. P is 4 except in comparisons.
+    Node j = P k + i. All grids with the same P are cuts of one lattice, so that
+    networks recorded apart share nodes; τ = 1, node 0, is always among them.
 
-    >>> Grid(-1, 1).inverse_temperatures
+    >>> Grid(-4, 4).inverse_temperatures
     array([0.5  , 0.625, 0.75 , 0.875, 1.   , 1.25 , 1.5  , 1.75 ])
     """
 
@@ -51,38 +52,44 @@ class Grid:
 
     def __post_init__(self) -> None:
         """Refuse a grid without τ = 1."""
-        if not self.first <= 0 < self.stop:
+        if not (self.first <= 0 < self.stop and self.per_octave > 0):
             raise InputError(
-                f"a grid of the octaves {self.first} to {self.stop} lacks the"
-                " temperature 1; begin at octave 0 or below and stop above 0"
+                f"a grid of the nodes {self.first} to {self.stop} lacks the temperature"
+                " 1; begin at node 0 or below and stop above 0"
             )
 
     @property
     def nodes(self) -> int:
         """How many inverse temperatures there are."""
-        return (self.stop - self.first) * self.per_octave
-
-    @property
-    def one(self) -> int:
-        """The node at which the temperature is 1."""
-        return -self.first * self.per_octave
+        return self.stop - self.first
 
     @property
     def inverse_temperatures(self) -> NDArray[np.float64]:
         """The nodes, ascending."""
-        octaves = 2.0 ** np.arange(self.first, self.stop)
-        within = 1 + np.arange(self.per_octave) / self.per_octave
-        nodes: NDArray[np.float64] = np.multiply.outer(octaves, within).ravel()
+        octave, within = np.divmod(np.arange(self.first, self.stop), self.per_octave)
+        nodes: NDArray[np.float64] = 2.0**octave * (1 + within / self.per_octave)
         return nodes
 
-    def widened(self, below: int = 0, above: int = 0) -> Grid:
-        """Add octaves."""
-        return dataclasses.replace(
-            self, first=self.first - below, stop=self.stop + above
+    def including(self, inverse: NDArray[np.float64], *, beside: int) -> Grid:
+        """Widen the grid to some nodes beside these inverse temperatures."""
+        place = np.log2([np.min(inverse), np.max(inverse)])
+        octave = np.floor(place)
+        node = self.per_octave * (octave + 2 ** (place - octave) - 1)
+        return self.joined(
+            dataclasses.replace(
+                self,
+                first=min(math.floor(node[0]) - beside, 0),
+                stop=max(math.ceil(node[1]) + beside + 1, 1),
+            )
         )
 
+    def joined(self, other: Grid) -> Grid:
+        """Reach as far as either of two grids of one lattice."""
+        first, stop = min(self.first, other.first), max(self.stop, other.stop)
+        return dataclasses.replace(self, first=first, stop=stop)
+
     def shared(self, other: Grid) -> Grid:
-        """Keep the octaves that two grids of one lattice share."""
+        """Keep the nodes that two grids of one lattice share."""
         if self.per_octave != other.per_octave:
             raise InputError(
                 f"sketches with {self.per_octave} and {other.per_octave} nodes an"
@@ -91,8 +98,12 @@ class Grid:
         first, stop = max(self.first, other.first), min(self.stop, other.stop)
         return dataclasses.replace(self, first=first, stop=stop)
 
+    def cut(self, other: Grid) -> slice:
+        """Where the nodes of a grid within this one stand."""
+        return slice(other.first - self.first, other.stop - self.first)
 
-def grid_for(logits: NDArray[Any]) -> Grid:
+
+def grid_for(logits: NDArray[Any], per_octave: int = 4) -> Grid:
     """Choose the grid that suits logits of this spread.
 
     For ordinary logits 1/τ runs from 1/32 to 28; for larger or smaller ones the
@@ -102,8 +113,9 @@ def grid_for(logits: NDArray[Any]) -> Grid:
     steps = 0.0
     if spread > 0:
         steps = round(float(np.log2(_ORDINARY_SPREAD / spread)) / 2)
-    center = int(np.clip(2 * steps, -100, 100))
-    return Grid(min(center - 5, 0), max(center + 5, 1))
+    center = int(np.clip(2 * steps, -40, 40))
+    first, stop = min(center - 5, 0), max(center + 5, 1)
+    return Grid(first * per_octave, stop * per_octave, per_octave)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +157,7 @@ class Sketch:
 
         >>> pool = Predictions.of([[[2.0, 0.0]]], [0])
         >>> sketch = Sketch.of(pool)
-        >>> np.exp(sketch.rows[0][sketch.grid.one])  # e² / (e² + 1)
+        >>> np.exp(sketch.rows[0][-sketch.grid.first])  # e² / (e² + 1)
         array([0.88079708])
         """
         if grid is None:
@@ -154,7 +166,7 @@ class Sketch:
             grid = grid_for(sample)
         objects, networks = predictions.objects, predictions.networks
         table = np.empty((networks, grid.nodes, objects), predictions.dtype)
-        rows = max(1, _BLOCK // predictions.classes)
+        rows = max(1, _BLOCK // (predictions.classes * (grid.per_octave + 3)))
         # One task is some blocks of one network: enough to keep a core busy.
         tasks = [
             (i, start, min(start + 16 * rows, objects))
@@ -196,7 +208,7 @@ class Sketch:
         labels: Sequence[str],
         pool: Pool | None = None,
     ) -> Sketch:
-        """Put networks that were recorded apart on the octaves that they share."""
+        """Put networks that were recorded apart on the nodes that they share."""
         truth = class_labels("targets", targets)
         if not rows:
             raise InputError("there are no sketches; hand in at least one network")
@@ -211,9 +223,7 @@ class Sketch:
                     f" {whole.nodes} nodes and there are {len(truth)} objects; record"
                     " this network again"
                 )
-            skipped = (grid.first - whole.first) * grid.per_octave
-            same = skipped == 0 and whole.nodes == grid.nodes
-            kept.append(each if same else each[skipped : skipped + grid.nodes])
+            kept.append(each if whole == grid else each[whole.cut(grid)])
         return cls(tuple(kept), grid, truth, classes, tuple(labels), pool or Pool())
 
     @property
@@ -261,7 +271,7 @@ def log_probabilities(
         log p = d_y/τ - log(1 + Σ_{k not largest} exp(d_k/τ)).
 
     Within an octave the exponentials of a node are those of the node before times
-    exp(d_k/4·2^k), and an octave higher they are squared: two exponentials a logit
+    exp(d_k 2^k/P), and an octave higher they are squared: two exponentials a logit
     serve two octaves.
     """
     objects, per = len(logits), grid.per_octave
@@ -273,13 +283,12 @@ def log_probabilities(
     below, powers, step, spare = space[0], space[1:-2], space[-2], space[-1]
     np.subtract(logits, peak[:, None], out=below)
     below[row, largest] = -np.inf
-    octaves = grid.stop - grid.first
-    sums = np.empty((octaves, per, objects), logits.dtype)
-    for j in range(octaves):
-        if j % _FRESH == 0:
-            base = 2.0 ** (grid.first + j)
-            np.exp(np.multiply(below, base, out=powers[0]), out=powers[0])
-            np.exp(np.multiply(below, base / per, out=step), out=step)
+    low, high = grid.first // per, -(-grid.stop // per)
+    sums = np.empty((high - low, per, objects), logits.dtype)
+    for octave in range(low, high):
+        if (octave - low) % _FRESH == 0:
+            np.exp(np.multiply(below, 2.0**octave, out=powers[0]), out=powers[0])
+            np.exp(np.multiply(below, 2.0**octave / per, out=step), out=step)
             done = 1
             while done < per:  # 1, 2, 4, … nodes: long runs of one operation
                 more = min(done, per - done)
@@ -290,11 +299,9 @@ def log_probabilities(
         else:
             np.multiply(powers, powers, out=powers)
         # Not a matrix product: BLAS would start threads inside ours.
-        np.einsum("tok->to", powers, out=sums[j])
-    np.log1p(sums, out=sums)
+        np.einsum("tok->to", powers, out=sums[octave - low])
+    wanted = sums.reshape(-1, objects)[grid.first - low * per :][: grid.nodes]
     inverse = grid.inverse_temperatures.astype(logits.dtype)
     shifted = np.multiply.outer(inverse, own)
-    result: NDArray[Any] = np.subtract(
-        shifted, sums.reshape(grid.nodes, objects), out=out
-    )
+    result: NDArray[Any] = np.subtract(shifted, np.log1p(wanted, out=wanted), out=out)
     return result

@@ -34,7 +34,7 @@ class Best:
     inverse
         The inverse temperature at which it is reached.
     at_edge
-        Whether that is the first or last of the grid, so that the best may lie
+        Whether the first or last of the grid is as good, so that the best may lie
         beyond.
     """
 
@@ -59,7 +59,7 @@ def calibrate(grid: Grid, profiles: NDArray[np.float64]) -> Best:
         NLL at the nodes, in the last axis.
 
     >>> from ensize.sketches import Grid
-    >>> grid = Grid(-4, 4)
+    >>> grid = Grid(-16, 16)
     >>> parabola = 1 + (np.log(grid.inverse_temperatures) - np.log(0.8)) ** 2
     >>> best = calibrate(grid, parabola)
     >>> round(float(best.temperature), 9), round(float(best.nll), 9)
@@ -77,7 +77,8 @@ def calibrate(grid: Grid, profiles: NDArray[np.float64]) -> Best:
     inner = (node > 0) & (node < last)
     refined = _refine(grid, flat[which[inner]], node[inner])
     better = refined[0] < value[inner]
-    value[inner] = np.where(better, refined[0], value[inner])
+    # NLL is never negative; a polynomial through zeros may be, by a rounding error.
+    value[inner] = np.where(better, refined[0].clip(0), value[inner])
     place[inner] = np.where(better, refined[1], place[inner])
     # Sorted by profile, then by NLL: the first of each profile is its minimum.
     order = np.lexsort((value, which))
@@ -86,7 +87,7 @@ def calibrate(grid: Grid, profiles: NDArray[np.float64]) -> Best:
     return Best(
         value[lowest].reshape(shape),
         np.exp(place[lowest]).reshape(shape),
-        ~inner[lowest].reshape(shape),
+        (np.minimum(flat[:, 0], flat[:, -1]) <= value[lowest]).reshape(shape),
     )
 
 

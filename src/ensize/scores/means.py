@@ -66,8 +66,7 @@ def sums_before(
     progress: Progress | None = None,
 ) -> NDArray[np.float64]:
     """Sum NLL over weighted objects, the temperature applied before averaging."""
-    first = (window.first - sketch.grid.first) * window.per_octave
-    nodes = slice(first, first + window.nodes)
+    nodes = sketch.grid.cut(window)
 
     def block(some: slice) -> NDArray[np.float64]:
         # Networks first, objects last: (networks, nodes · objects).

@@ -7,6 +7,7 @@ look; where some ensemble ends at an edge of the window, the window is widened.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from ensize.checks import InputError
 from ensize.predictions import Predictions
 from ensize.scores.means import sums_after, sums_before
-from ensize.sketches import Grid, Sketch
+from ensize.sketches import Grid, Sketch, grid_for
+from ensize.temperatures import nll_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +25,13 @@ if TYPE_CHECKING:
 
     from ensize.predictions import Progress
 
+# Nodes beside a minimum that the polynomials want, and as many again for the
+# ensembles and halves that lie further out than the networks and the pool.
+_BESIDE = 6
 # Octaves added where the best temperature lies at an edge, and how many times.
 _WIDER, _TIMES = 3, 2
+# What reading NLL between the nodes may cost, in nats.
+_PRECISION = 3e-7
 
 
 def sketch_of(
@@ -32,12 +39,12 @@ def sketch_of(
 ) -> Sketch:
     """Sketch a pool at the temperatures at which its ensembles may be best.
 
-    A few hundred objects from all over the test set tell which these are. A stored
-    sketch stays as it is.
+    A few hundred objects from all over the test set tell which these are, and how
+    close the nodes must lie. A stored sketch stays as it is.
     """
     if isinstance(pool, Sketch):
         return pool
-    length = min(32, pool.objects)
+    length = min(16, pool.objects)
     starts = np.unique(np.linspace(0, pool.objects - length, 16).astype(int))
     cuts = [slice(start, start + length) for start in starts]
     rows = tuple(
@@ -45,8 +52,12 @@ def sketch_of(
         for i in range(pool.networks)
     )
     targets = np.concatenate([pool.targets[cut] for cut in cuts])
-    overview = Sketch.of(Predictions(rows, targets, pool.labels))
-    return Sketch.of(pool, grid=_window(overview), progress=progress)
+    fine = grid_for(np.concatenate(rows), per_octave=8)
+    overview = Sketch.of(Predictions(rows, targets, pool.labels), grid=fine)
+    likely = _likely(overview)
+    per_octave = _resolution(overview, likely)
+    grid = Grid(0, 1, per_octave).including(likely, beside=_BESIDE + per_octave // 2)
+    return Sketch.of(pool, grid=grid, progress=progress)
 
 
 def profiles(
@@ -66,7 +77,7 @@ def profiles(
     pool
         The predictions, or a stored sketch.
     sketch
-        That sketch, or what `sketch_of` made of the predictions.
+        What `sketch_of` made of the pool.
     shares
         The ensembles, (ensembles, networks).
     weights
@@ -81,24 +92,22 @@ def profiles(
     The window, the sums (ensembles, sums, nodes), and the sketch, which may have
     been widened.
     """
+    window = Grid(0, 1, sketch.grid.per_octave)
+    window = window.including(_likely(sketch), beside=_BESIDE).shared(sketch.grid)
+    if max(cover) > min(cover) or cover[0] != 1:
+        window = window.including(np.array(cover), beside=_BESIDE)
     if isinstance(pool, Sketch):
         _check_cover(sketch, cover)
-        window = _including(_window(sketch), cover).shared(sketch.grid)
-    else:
-        window = _including(sketch.grid, cover)
+        window = window.shared(sketch.grid)
     for times in range(_TIMES + 1):
-        if isinstance(pool, Predictions) and window != sketch.grid:
-            sketch = Sketch.of(pool, grid=window, progress=progress)
+        if isinstance(pool, Predictions) and window.shared(sketch.grid) != window:
+            wider = window.joined(sketch.grid)
+            sketch = Sketch.of(pool, grid=wider, progress=progress)
         if isinstance(pool, Predictions) and after:
             sums = sums_after(pool, shares, weights, window, progress=progress)
         else:
             sums = sums_before(sketch, shares, weights, window, progress=progress)
-        # The polynomials are at their best with some nodes on either side.
-        near = window.per_octave // 2
-        lowest = sums.argmin(axis=-1)
-        below = _WIDER * bool((lowest < near).any())
-        above = _WIDER * bool((lowest >= window.nodes - near).any())
-        wider = window.widened(below, above)
+        wider = _roomier(window, sums)
         if isinstance(pool, Sketch):
             wider = wider.shared(sketch.grid)
         if wider == window or times == _TIMES:
@@ -107,8 +116,17 @@ def profiles(
     return window, sums, sketch
 
 
-def _window(sketch: Sketch) -> Grid:
-    """Cut out the octaves in which the best temperatures are expected.
+def _roomier(window: Grid, sums: NDArray[np.float64]) -> Grid:
+    """Widen the window where some ensemble is at its best near an edge."""
+    lowest = sums.argmin(axis=-1)
+    more = _WIDER * window.per_octave
+    first = window.first - more * bool(lowest.min() < _BESIDE // 2)
+    stop = window.stop + more * bool(lowest.max() >= window.nodes - _BESIDE // 2)
+    return dataclasses.replace(window, first=first, stop=stop)
+
+
+def _likely(sketch: Sketch) -> NDArray[np.float64]:
+    """Tell at which inverse temperatures ensembles are likely to be best.
 
     The poorer half of the networks has no say: among them may be some that did not
     train, whose best temperature is infinite.
@@ -119,17 +137,30 @@ def _window(sketch: Sketch) -> Grid:
     alone = sketch.member_nll()
     least = alone.min(axis=1)
     likely = np.vstack([alone[least <= np.median(least)], pooled]).argmin(axis=1)
-    inverse = sketch.grid.inverse_temperatures[likely]
-    return _including(Grid(0, 1, sketch.grid.per_octave), inverse)
+    best: NDArray[np.float64] = sketch.grid.inverse_temperatures[likely]
+    return best
 
 
-def _including(grid: Grid, inverse: Sequence[float] | NDArray[np.float64]) -> Grid:
-    """Widen a grid to an octave beyond these inverse temperatures."""
-    low, high = np.floor(np.log2([min(inverse), max(inverse)])).astype(int)
-    return grid.widened(
-        below=max(grid.first - (int(low) - 1), 0),
-        above=max(int(high) + 2 - grid.stop, 0),
-    )
+def _resolution(overview: Sketch, likely: NDArray[np.float64]) -> int:
+    """Choose 4, 8 or 16 nodes an octave, by what 4 would miss of NLL.
+
+    The error falls with the eighth power of the distance between nodes.
+    """
+    grid = overview.grid
+    coarse = Grid(grid.first // 2, grid.stop // 2, grid.per_octave // 2)
+    nll = overview.member_nll()
+    near = Grid(0, 1, grid.per_octave).including(likely, beside=0).shared(grid)
+    between = range(*grid.cut(near).indices(grid.nodes))
+    missed = [
+        nll_at(coarse, nll[:, ::2], grid.inverse_temperatures[node]) - nll[:, node]
+        for node in between
+        if node % 2
+    ]
+    worst = float(np.abs(missed).max(initial=0))
+    for finer in (1, 2):
+        if worst / finer**8 <= _PRECISION:
+            return coarse.per_octave * finer
+    return coarse.per_octave * 4
 
 
 def _check_cover(sketch: Sketch, cover: Sequence[float]) -> None:
