@@ -171,7 +171,7 @@ def test_a_pool_of_64_agrees_with_the_truth():
     pool = world.predictions(64)
     says = softmaxes(pool)[:, np.arange(2000), pool.targets]
     law, truth = expand_before(says), world.expansion()
-    assert abs(law.limit - truth.limit) < 3 * law.limit_se < 0.02 * truth.limit
+    assert abs(law.limit - truth.limit) < 3 * law.limit_se < 0.03 * truth.limit
     assert abs(law.first - truth.first) < 3 * law.first_se < 0.3 * truth.first
     assert law.plug_in == pytest.approx(truth.first, rel=0.1)
 
@@ -247,7 +247,7 @@ def test_appendix_matrix_is_the_second_derivative(temperature):
 @pytest.mark.parametrize("temperature", [0.4, 1.7, 5.0])
 def test_after_is_the_law_through_the_last_two_points_of_all_subsets(temperature):
     """Limit and first are those of the exhaustive curve, temperature after."""
-    pool = some_pool()
+    pool = some_pool(scale=0.7)  # tame enough that no object's limit is held at 0
     limit, first = through_last_two(all_subsets(nll_after(pool, temperature), 6))
     law = expand_after(pool, temperature=temperature)
     assert law.limit == pytest.approx(limit, abs=1e-11)
@@ -343,7 +343,7 @@ def test_lower_envelope_of_a_world_is_its_le_nll():
     world = World()
     temperatures = np.linspace(0.6, 1.6, 101)
     laws = [world.expansion(temperature=t) for t in temperatures]
-    n = np.array([16, 64, 256, 1024])
+    n = np.array([256, 1024, 4096])
     envelope = lower_envelope(
         [law.limit for law in laws], [law.first for law in laws], n=n
     )
@@ -380,7 +380,7 @@ def test_lower_envelope_of_a_world_is_its_le_nll():
         (lambda: lower_envelope([0.1], [0.1, 0.2], n=[1]), r"shape \(1,\)"),
         (lambda: lower_envelope([], [], n=[1]), r"shape \(0,\)"),
         (lambda: lower_envelope([np.nan], [0.1], n=[1]), "not finite"),
-        (lambda: lower_envelope([0.1], [0.1], n=[0.5]), "below 1"),
+        (lambda: lower_envelope([0.1], [0.1], n=[0.5]), "n is \\[0.5\\]"),
         (lambda: lower_envelope([0.1], [0.1], n=[2], exponent=0.5), "exponent is 0.5"),
     ],
 )

@@ -1,8 +1,43 @@
-"""How many networks, and how large: power laws of deep ensembles."""
+"""How many networks, and how large: power laws of deep ensembles.
+
+>>> import ensize
+>>> from ensize.synthetic import World
+>>> pool = World().predictions(6)  # or ensize.load("runs/*.npy", targets="y.npy")
+>>> curve = ensize.score(pool)
+>>> law = ensize.fit(curve.n, curve.cnll)
+>>> print(f"six networks: {curve.cnll[-1]:.2f}, without end: {law.limit:.2f}")
+six networks: 0.39, without end: 0.37
+"""
 
 from ensize.checks import InputError
 from ensize.curves import Curve, score
+from ensize.laws import Fit, PowerLaw, Status, fit, fit_many
 from ensize.predictions import Pool, Predictions
+from ensize.reading import load
 from ensize.sketches import Grid, Sketch
+from ensize.stores import Store
+from ensize.theory import Expansion, expand_after, expand_before, lower_envelope
 
-__all__ = ["Curve", "Grid", "InputError", "Pool", "Predictions", "Sketch", "score"]
+__version__ = "0.1.0"
+
+# In the order in which data flows.
+__all__ = [  # noqa: RUF022
+    "InputError",
+    "Pool",
+    "Predictions",
+    "Grid",
+    "Sketch",
+    "Store",
+    "load",
+    "Curve",
+    "score",
+    "Fit",
+    "PowerLaw",
+    "Status",
+    "fit",
+    "fit_many",
+    "Expansion",
+    "expand_before",
+    "expand_after",
+    "lower_envelope",
+]

@@ -11,7 +11,7 @@ leaves when E(μ - p̄)³ = -κ/n² and E(μ - p̄)⁴ = 3σ⁴/n² + O(1/n³) a
 
 A pool of ℓ networks knows μ only through its own mean, and -log of that is too
 high by σ²/2ℓμ². The limit and the coefficient of 1/n are therefore read off NLL_ℓ
-and the mean of all NLL_{ℓ-1}, both free of bias: the delete-one jackknife.
+and the mean of all NLL_{ℓ-1}, which have no bias: the delete-one jackknife.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ class Expansion:
 
 
 def expand_before(probabilities: Any, *, logarithms: bool = False) -> Expansion:
-    """Expand NLL_n about infinitely many networks, from a pool of at least three.
+    """Read Proposition 1 off a pool of at least three networks.
 
-    This is Proposition 1 for the temperature applied before averaging, or none.
+    The temperature, if any, is applied before averaging.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ def expand_before(probabilities: Any, *, logarithms: bool = False) -> Expansion:
 
         limit = ℓ NLL_ℓ - (ℓ-1) NLL_{ℓ-1},    first = ℓ(ℓ-1) (NLL_{ℓ-1} - NLL_ℓ):
 
-    the law c + b/n through both, wrong by second/ℓ² and twice second/ℓ. In six
-    synthetic worlds, at the best temperature, this was wrong on average (median over
-    worlds, and the worst) by
+    the law c + b/n through both, off by about -second/ℓ² and 2 second/ℓ. In six
+    synthetic worlds (10 or 100 classes, noise 0.7 to 2) at the best temperature the
+    bias was, in the median world and the worst,
 
         networks                   4           6          12          64
         -log μ̂, of the gain   25 (31) %   16 (21) %    8 (11) %    2 (2) %
@@ -136,8 +136,8 @@ def expand_before(probabilities: Any, *, logarithms: bool = False) -> Expansion:
         first                 19 (64) %   16 (48) %   12 (33) %    4 (13) %
         plug_in               30 (71) %   25 (66) %   17 (58) %    4 (34) %
 
-    where the gain is NLL_1 - NLL_∞. The standard error was 0.9 to 1.2 of the true
-    spread for the limit, 1.1 to 1.7 for `first`: cautious.
+    where the gain is NLL_1 - NLL_∞. `limit_se` was 0.9 to 1.2 times the true spread,
+    `first_se` 1.1 to 1.7 times: cautious.
 
     Examples
     --------
@@ -172,13 +172,12 @@ def expand_before(probabilities: Any, *, logarithms: bool = False) -> Expansion:
     log_mean, ratios = _relative(logs)
     rest = _sum_of_others(ratios)
     nll, count = -log_mean, len(ratios)
-    without = nll - np.log(rest / (count - 1))
-    limit, first = _jackknife(nll, without)
+    limit, first, limit_se = _jackknife(nll, nll - np.log(rest / (count - 1)))
     return Expansion(
-        float(limit.mean()),
-        float(first.mean()),
+        limit,
+        first,
         plug_in=float(ratios.var(axis=0, ddof=1).mean() / 2),
-        limit_se=_limit_se(without.mean(axis=1)),
+        limit_se=limit_se,
         first_se=_first_se(nll, ratios, rest),
     )
 
@@ -210,27 +209,17 @@ def expand_after(predictions: Predictions, *, temperature: float = 1.0) -> Expan
     for start in range(0, objects, rows):
         here = slice(start, min(start + rows, objects))
         true = predictions.targets[here]
-        logs = np.stack(
-            [
-                _log_softmax(predictions.logits(i, here.start, here.stop))
-                for i in range(count)
-            ]
-        )
-        log_mean, ratios = _relative(logs)
+        read = (predictions.logits(i, here.start, here.stop) for i in range(count))
+        log_mean, ratios = _relative(np.stack([_log_softmax(each) for each in read]))
         nll[here] = _tempered(log_mean, true, gamma)
         plug_in[here] = _hessian(log_mean, ratios, true, gamma)
         rest = _sum_of_others(ratios)
         for i in range(count):
             shifted = log_mean + np.log(rest[i] / (count - 1))
             without[i, here] = _tempered(shifted, true, gamma)
-    limit, first = _jackknife(nll, without)
-    # The error of `first` needs all pairs of networks left out: too dear here.
-    return Expansion(
-        float(limit.mean()),
-        float(first.mean()),
-        plug_in=float(plug_in.mean()),
-        limit_se=_limit_se(without.mean(axis=1)),
-    )
+    limit, first, limit_se = _jackknife(nll, without)
+    # The error of `first` would need all pairs of networks left out: too dear here.
+    return Expansion(limit, first, plug_in=float(plug_in.mean()), limit_se=limit_se)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +283,7 @@ def lower_envelope(
     if not np.isfinite([c, b]).all():
         raise InputError("a limit or a gain is not finite; leave that temperature out")
     if not (sizes >= 1).all():
-        raise InputError("n holds a number below 1; an ensemble has at least 1 network")
+        raise InputError(f"n is {n!r}; an ensemble has at least one network")
     if not exponent < 0:
         raise InputError(f"exponent is {exponent!r}; a law falls only if it is below 0")
     order = np.lexsort((b, c))  # so that of equals the first is taken
@@ -317,10 +306,7 @@ def lower_envelope(
 
 def _enough(count: int) -> None:
     if count < 3:
-        raise InputError(
-            f"there are {count} networks; the expansion and its error need at least"
-            " three"
-        )
+        raise InputError(f"there are {count} networks; the expansion needs three")
 
 
 def _relative(logs: Floats) -> tuple[Floats, Floats]:
@@ -339,21 +325,17 @@ def _sum_of_others(ratios: Floats) -> Floats:
     return np.maximum(rest, _TINY)  # where all others underflow, a finite log
 
 
-def _jackknife(nll: Floats, without: Floats) -> tuple[Floats, Floats]:
-    """Limit and first coefficient, from NLL_ℓ and all NLL_{ℓ-1} of each object.
+def _jackknife(nll: Floats, without: Floats) -> tuple[float, float, float]:
+    """Find limit, first and Tukey's error of the limit, from NLL_ℓ and all NLL_{ℓ-1}.
 
     No object's limit is below 0, as no probability is above 1. This bites where
     one network alone carries an object: at temperatures far below the best.
     """
     count = len(without)
     limit = np.maximum(count * nll - (count - 1) * without.mean(axis=0), 0.0)
-    return limit, count * (nll - limit)
-
-
-def _limit_se(without: Floats) -> float:
-    """Tukey's standard error, from the test-set NLL of each pool that lacks one."""
-    count = len(without)
-    return float((count - 1) * np.std(without, ddof=1) / np.sqrt(count))
+    first = count * (nll - limit)
+    error = (count - 1) * np.std(without.mean(axis=1), ddof=1) / np.sqrt(count)
+    return float(limit.mean()), float(first.mean()), float(error)
 
 
 def _first_se(nll: Floats, ratios: Floats, rest: Floats) -> float:
@@ -363,9 +345,9 @@ def _first_se(nll: Floats, ratios: Floats, rest: Floats) -> float:
     for i in range(count):
         others = np.delete(ratios, i, axis=0)
         pairs = np.maximum(rest[i] - others, _EPS) / (count - 2)
-        _, first = _jackknife(nll - np.log(rest[i] / (count - 1)), nll - np.log(pairs))
-        firsts[i] = first.mean()
-    return float(np.sqrt((count - 1) * np.var(firsts)))
+        lacking = nll - np.log(rest[i] / (count - 1))
+        firsts[i] = _jackknife(lacking, nll - np.log(pairs))[1]
+    return float(np.sqrt(count - 1) * np.std(firsts))
 
 
 def _log_softmax(logits: NDArray[Any]) -> Floats:

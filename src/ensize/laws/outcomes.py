@@ -160,7 +160,7 @@ class Fits:
             float(self.gain[curve]),
             float(self.exponent[curve]),
         )
-        status, points = self.status[curve], int(self.points[curve])
+        status, points = Status(self.status[curve]), int(self.points[curve])
         return Fit(
             law,
             float(self.rmse[curve]),

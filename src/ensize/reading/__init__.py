@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ensize.checks import InputError, class_labels, one_of
 from ensize.predictions import KINDS, Pool, Predictions, Rows
 from ensize.reading.formats import file_size, find_array, read_integers
@@ -22,11 +20,13 @@ from ensize.stores import (
     fingerprint,
     open_safetensors,
     reported,
+    true_classes,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from ensize.reading.formats import AnyArray
@@ -76,11 +76,12 @@ def load(
     pool
         Which pool, where a store has several.
 
-    >>> load([[[2.0, 0.0]], [[0.0, 1.0]]], targets=[0]).networks
+    >>> load([[[2.0, 0.0]], [[0.0, 3.0]]], targets=[0]).networks
     2
     """
     one_of("kind", kind, KINDS)
     given = None if targets is None else _load_targets(targets)
+    source = list(source) if isinstance(source, Iterator) else source
     paths = _paths(source, targets)
     if pool is not None and not any(path.is_dir() for path in paths):
         raise InputError(
@@ -95,7 +96,7 @@ def load(
 
 def _paths(source: Any, targets: Any) -> list[Path]:
     """List the files that are meant, those of a pattern in their natural order."""
-    given = list(source) if isinstance(source, (list, tuple, Iterator)) else [source]
+    given = list(source) if isinstance(source, (list, tuple)) else [source]
     named = [isinstance(each, (str, os.PathLike)) for each in given]
     if not any(named):
         return []
@@ -104,6 +105,8 @@ def _paths(source: Any, targets: Any) -> list[Path]:
             f"{given[named.index(True)]} stands among arrays in memory; load files"
             " alone, or arrays alone"
         )
+    # The true classes often lie beside the predictions.
+    beside = Path(targets) if isinstance(targets, (str, os.PathLike)) else None
     paths: list[Path] = []
     for path in map(Path, given):
         with reported(path):
@@ -111,12 +114,11 @@ def _paths(source: Any, targets: Any) -> list[Path]:
                 paths.append(path)
                 continue
             root = Path(path.anchor)
-            found = sorted(root.glob(str(path.relative_to(root))), key=_natural)
+            matches = root.glob(str(path.relative_to(root)))
+            found = sorted((each for each in matches if each != beside), key=_natural)
         if not found:
             raise InputError(f"{path} matches no file; correct the pattern")
-        # The true classes often lie beside the predictions.
-        beside = Path(targets) if isinstance(targets, (str, os.PathLike)) else None
-        paths += [each for each in found if each != beside]
+        paths += found
     return paths
 
 
@@ -139,10 +141,10 @@ def _joined(
     if not said:
         raise _no_targets(parts[0].name)
     name, targets = said[0]
-    prints = {label: fingerprint(each) for label, each in said}
-    prints |= {part.name: part.fingerprint for part in parts if part.fingerprint}
-    for label, each in prints.items():
-        if each != prints[name]:
+    prints = [(label, fingerprint(each)) for label, each in said]
+    prints += [(part.name, part.fingerprint) for part in parts if part.fingerprint]
+    for label, each in prints:
+        if each != prints[0][1]:
             raise InputError(
                 f"{label} speaks of other targets than {name}; predictions that are"
                 " loaded together are of the same objects in the same order"
@@ -185,15 +187,12 @@ def _open(path: Path, pool: str | None) -> _Part:
             return _open_network(path)
     logits, keys = find_array(path, "logits", (2, 3))
     if logits is None:
-        raise InputError(
-            f"{path} holds {_listed(keys)}, but nothing named 'logits'; write the"
-            " predictions again under that name"
-        )
+        raise _lacking(path, "logits", keys)
     rows, labels = _networks(path, logits)
     truth = None
     if path.suffix.lower() != ".npy":
         array, _ = find_array(path, "targets")
-        truth = None if array is None else _vector(f"{path}[targets]", array)
+        truth = None if array is None else true_classes(f"{path}[targets]", array)
     return _Part(str(path), rows, labels, truth)
 
 
@@ -243,25 +242,16 @@ def _load_targets(given: Any) -> tuple[str, NDArray[np.int64]]:
         return str(path), read_integers(path)
     array, keys = find_array(path, "targets", (1,))
     if array is None:
-        raise InputError(
-            f"{path} holds {_listed(keys)}, but nothing named 'targets'; write the"
-            " true classes again under that name"
-        )
-    return str(path), _vector(str(path), array)
+        raise _lacking(path, "targets", keys)
+    return str(path), true_classes(str(path), array)
 
 
-def _vector(name: str, array: AnyArray) -> NDArray[np.int64]:
-    """Read true classes; predictions in their place are told by their shape alone."""
-    if len(array.shape) != 1:
-        raise InputError(
-            f"{name} has shape {tuple(array.shape)}; targets are one true class for"
-            " each object, in one dimension"
-        )
-    return class_labels(name, array[:])
-
-
-def _listed(keys: Sequence[str]) -> str:
-    return ", ".join(map(repr, keys[:10])) or "nothing"
+def _lacking(path: Path, name: str, keys: Sequence[str]) -> InputError:
+    there = ", ".join(map(repr, keys[:10])) or "none at all"
+    return InputError(
+        f"{path} has no array named {name!r}, but {there}; write it again under that"
+        " name"
+    )
 
 
 def _no_targets(name: str) -> InputError:

@@ -7,21 +7,27 @@ file says of its size is first compared with the size that it has.
 from __future__ import annotations
 
 import difflib
-import lzma
-import math
 import re
 import struct
-import tokenize
-import warnings
 import zipfile
-import zlib
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensize.checks import InputError, class_labels
-from ensize.stores import FileArray, listed, open_safetensors, reported
+from ensize.stores.files import (
+    GARBLED,
+    NPY_HEADER,
+    FileArray,
+    brief,
+    fitting,
+    listed,
+    open_npy,
+    open_safetensors,
+    read_npy_header,
+    reported,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,18 +40,6 @@ if TYPE_CHECKING:
 
 _FORMATS = "a store, .npy, .npz or .safetensors"
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".bin", ".ckpt")
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-    # As 2.0, but for the names of fields, which predictions have none of.
-    (3, 0): np.lib.format.read_array_header_2_0,
-}
-# What the libraries raise on files that are not what they seem.
-_GARBLED = (
-    *(ArithmeticError, EOFError, LookupError, MemoryError, RuntimeError, SyntaxError),
-    *(TypeError, ValueError, struct.error, tokenize.TokenError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-)
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,18}")
 # Compressed arrays are read into memory: up to this size, and up to this ratio.
 _MOST_BYTES, _MOST_RATIO, _HARMLESS = 2**32, 100, 2**26
@@ -60,8 +54,7 @@ def find_array(
     """
     size, suffix = file_size(path), path.suffix.lower()
     if suffix == ".npy":
-        with reported(path), path.open("rb") as file:
-            return _fitting(_announced(str(path), path, file), size), []
+        return open_npy(path), []
     if suffix == ".npz":
         with reported(path):
             return _member(path, name, size)
@@ -75,8 +68,8 @@ def find_array(
             " and save its array: np.save('predictions.npy', logits)"
         )
     raise InputError(
-        f"{path} ends in {suffix!r}, which is none of {_FORMATS}; convert it, for"
-        " instance with np.save"
+        f"{path} is none of {_FORMATS} by its name; convert it, for instance with"
+        " np.save"
     )
 
 
@@ -96,41 +89,6 @@ def file_size(path: Path) -> int:
     return size
 
 
-def _announced(name: str, path: Path, file: IO[bytes]) -> FileArray:
-    """Read the header of an .npy file, and refuse what holds no numbers."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about headers that Python 2 wrote
-            version = np.lib.format.read_magic(file)
-            shape, fortran, dtype = _HEADERS[version](file)
-        if min(shape, default=0) < 0:
-            raise ValueError(f"the shape is {shape}")
-    except _GARBLED as error:
-        raise InputError(
-            f"{name} is truncated, damaged or no .npy array ({error}); write it again"
-            " with np.save"
-        ) from error
-    if dtype.kind not in "fiub":
-        what = "Python objects, which are never unpickled" if dtype.hasobject else dtype
-        raise InputError(
-            f"{name} holds {what}; save an array of numbers:"
-            " np.save(file, array.astype('float32'))"
-        )
-    strides = tuple(dtype.itemsize * math.prod(shape[:i]) for i in range(len(shape)))
-    order = strides if fortran and len(shape) > 1 else None
-    return FileArray(path, file.tell(), shape, dtype, strides=order)
-
-
-def _fitting(array: FileArray, size: int) -> FileArray:
-    """Refuse an array that its file is too short for."""
-    if array.offset + array.nbytes > size:
-        raise InputError(
-            f"{array.path} announces an array of shape {array.shape}, {array.nbytes}"
-            f" bytes, and has {size} in all: it is truncated or damaged; write it again"
-        )
-    return array
-
-
 def _member(path: Path, name: str, size: int) -> tuple[AnyArray | None, list[str]]:
     """Find an array in an .npz file; if it is not compressed it stays there."""
     try:
@@ -140,18 +98,21 @@ def _member(path: Path, name: str, size: int) -> tuple[AnyArray | None, list[str
                 return None, keys
             info = archive.getinfo(f"{name}.npy")
             with archive.open(info) as stream:
-                array = _announced(f"{path}[{name}]", path, stream)
-                _fitting(array, info.file_size)
-                if info.compress_type == zipfile.ZIP_STORED:
-                    start = array.offset + _start(path, info)
-                    return _fitting(replace(array, offset=start), size), keys
-                return _inflated(array, stream, min(info.compress_size, size)), keys
+                head = stream.read(NPY_HEADER)
+            array = read_npy_header(f"{path}[{name}]", path, head)
+            fitting(array, info.file_size)
+            if info.compress_type == zipfile.ZIP_STORED:
+                start = array.offset + _start(path, info)
+                return fitting(replace(array, offset=start), size), keys
+            _check_ratio(array, min(info.compress_size, size))
+            with archive.open(info) as stream:
+                return _inflated(array, stream), keys
     except InputError:
         raise
-    except _GARBLED as error:
+    except GARBLED as error:
         raise InputError(
-            f"{path} is truncated, damaged or no .npz file ({error}); write it again"
-            " with np.savez"
+            f"{path} is truncated, damaged or no .npz file ({brief(error)}); write it"
+            " again with np.savez"
         ) from error
 
 
@@ -163,13 +124,18 @@ def _start(path: Path, info: zipfile.ZipInfo) -> int:
     return info.header_offset + 30 + int(name) + int(extra)
 
 
-def _inflated(array: FileArray, stream: IO[bytes], packed: int) -> NDArray[Any]:
-    """Decompress an array into memory, unless no predictions are that compressible."""
+def _check_ratio(array: FileArray, packed: int) -> None:
+    """Refuse what no predictions are compressible to."""
     if array.nbytes > min(_MOST_BYTES, max(_HARMLESS, _MOST_RATIO * packed)):
         raise InputError(
             f"{array.path} has {packed} bytes that would become {array.nbytes} in"
             " memory; write it with np.savez, uncompressed, and it is read in place"
         )
+
+
+def _inflated(array: FileArray, stream: IO[bytes]) -> NDArray[Any]:
+    """Decompress an array into memory."""
+    stream.read(array.offset)
     data, filled = np.empty(array.nbytes, np.uint8), 0
     while chunk := stream.read(2**20):
         data[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)

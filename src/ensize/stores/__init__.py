@@ -15,9 +15,9 @@ from one of them.
 """
 
 from ensize.stores.damage import Damage
-from ensize.stores.files import FileArray, listed, open_safetensors, reported
+from ensize.stores.files import FileArray, open_safetensors, reported
 from ensize.stores.folder import PoolStatus, Store
-from ensize.stores.networks import Network, fingerprint
+from ensize.stores.networks import Network, fingerprint, true_classes
 from ensize.stores.recordings import Recording
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "Recording",
     "Store",
     "fingerprint",
-    "listed",
     "open_safetensors",
     "reported",
+    "true_classes",
 ]

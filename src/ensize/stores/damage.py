@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ensize.checks import InputError
-from ensize.stores.files import listed
+from ensize.stores.files import listed, reported
 from ensize.stores.networks import (
     NETWORK_NAME,
     Network,
@@ -19,6 +19,7 @@ from ensize.stores.networks import (
     fingerprint,
     read_claim,
     read_targets,
+    targets_file,
     unlinked,
 )
 
@@ -60,8 +61,11 @@ def find_damage(root: Path, *, progress: Progress | None = None) -> tuple[Damage
     path = root / "targets.npy"
     with _noted(found, path):
         if every or os.path.lexists(path):
-            there = fingerprint(read_targets(path))
-            if every and there != _most(every):
+            targets = read_targets(path)
+            with reported(path):
+                if path.read_bytes() != targets_file(targets):
+                    raise damaged(path, "some of its bytes are others")
+            if every and fingerprint(targets) != _most(every):
                 raise damaged(path, "most networks were recorded with other targets")
     for folder, networks in pools.items():
         shared = Counter(tuple(network.common.items()) for network in networks)

@@ -5,10 +5,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import io
 import json
+import lzma
 import math
 import os
 import secrets
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +33,20 @@ if TYPE_CHECKING:
 _DTYPES = {"BF16": "<u2", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _DTYPES |= {f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)}
 _DTYPES |= {f"U{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)}
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    # As 2.0, but for the names of fields, which predictions have none of.
+    (3, 0): np.lib.format.read_array_header_2_0,
+}
+# What the libraries raise on files that are not what they seem.
+GARBLED = (
+    *(ArithmeticError, EOFError, LookupError, MemoryError, RuntimeError, SyntaxError),
+    *(TypeError, ValueError, struct.error, tokenize.TokenError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+# More than the header of an .npy file may have.
+NPY_HEADER = 2**14
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
@@ -109,8 +130,8 @@ def open_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FileArray]]:
                 header = json.loads(file.read(length))
         except (SafetensorError, ValueError) as error:
             raise InputError(
-                f"{path} is truncated, damaged or no .safetensors file ({error}); write"
-                " it again"
+                f"{path} is truncated, damaged or no .safetensors file"
+                f" ({brief(error)}); write it again"
             ) from error
     metadata = header.pop("__metadata__", None) or {}
     return metadata, {
@@ -126,6 +147,49 @@ def open_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FileArray]]:
     }
 
 
+def open_npy(path: Path) -> FileArray:
+    """Read an .npy file's header, and find where its array lies."""
+    with reported(path), path.open("rb") as file:
+        array = read_npy_header(str(path), path, file.read(NPY_HEADER))
+        return fitting(array, os.fstat(file.fileno()).st_size)
+
+
+def read_npy_header(name: str, path: Path, start: bytes) -> FileArray:
+    """Read what an .npy file begins with, and refuse what holds no numbers."""
+    file = io.BytesIO(start)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about headers that Python 2 wrote
+            version = np.lib.format.read_magic(file)
+            shape, fortran, dtype = _HEADERS[version](file)
+        if min(shape, default=0) < 0:
+            raise ValueError(f"the shape is {shape}")
+    except GARBLED as error:
+        raise InputError(
+            f"{name} is truncated, damaged or no .npy array ({brief(error)}); write it"
+            " again with np.save"
+        ) from error
+    if dtype.kind not in "fiub":
+        what = "Python objects, which are never unpickled" if dtype.hasobject else dtype
+        raise InputError(
+            f"{name} holds {what}; save an array of numbers:"
+            " np.save(file, array.astype('float32'))"
+        )
+    strides = tuple(dtype.itemsize * math.prod(shape[:i]) for i in range(len(shape)))
+    order = strides if fortran and len(shape) > 1 else None
+    return FileArray(path, file.tell(), shape, dtype, strides=order)
+
+
+def fitting(array: FileArray, size: int) -> FileArray:
+    """Refuse an array that its file is too short for."""
+    if array.offset + array.nbytes > size:
+        raise InputError(
+            f"{array.path} announces an array of shape {array.shape}, {array.nbytes}"
+            f" bytes, and has {size} in all: it is truncated or damaged; write it again"
+        )
+    return array
+
+
 @contextlib.contextmanager
 def reported(path: Path, doing: str = "read") -> Iterator[None]:
     """Turn an error of the operating system into a sentence that names the file."""
@@ -136,6 +200,12 @@ def reported(path: Path, doing: str = "read") -> Iterator[None]:
             f"{path} cannot be {doing} ({error.strerror or error}); look at its folder,"
             " the permissions there and the space on that disk"
         ) from error
+
+
+def brief(error: Exception) -> str:
+    """Quote an error: its first line, without what a terminal would obey."""
+    line = (str(error) or type(error).__name__).splitlines()[0]
+    return "".join(each if each.isprintable() else "?" for each in line[:200])
 
 
 def listed(folder: Path) -> list[os.DirEntry[str]]:

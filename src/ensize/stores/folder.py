@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -33,6 +31,7 @@ from ensize.stores.networks import (
     numbers,
     read_claim,
     read_targets,
+    targets_file,
     unlinked,
     write,
 )
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
-
-_NETWORK = re.compile(r"(0|[1-9][0-9]{0,17})\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,10 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+
+    def __fspath__(self) -> str:
+        """Stand for its folder, wherever a path is asked for."""
+        return str(self.path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -121,12 +122,12 @@ class Store:
                 " --pool NAME"
             )
         name = names[0] if name is None else one_of(f"pool of {self.path}", name, names)
-        there = self.seeds(name)
-        wanted = there if seeds is None else tuple(seeds)
-        if lacking := [seed for seed in wanted if seed not in set(there)]:
+        there = dict.fromkeys(self.seeds(name))
+        wanted = list(there if seeds is None else seeds)
+        if lacking := [seed for seed in wanted if seed not in there]:
             raise InputError(
                 f"pool {name!r} of {self.path} has no network of seed {lacking[0]}; it"
-                f" has {len(there)}, with seeds from {there[0]} to {there[-1]}"
+                f" has {len(there)}, with seeds from {min(there)} to {max(there)}"
             )
         targets, common = self.targets(), self._common(name)
         if common.get("targets") != fingerprint(targets):
@@ -280,7 +281,7 @@ class Store:
     ) -> None:
         """Refuse what does not go with what is there."""
         label, path = f"{said['pool']}/{said['seed']}", self.path / "targets.npy"
-        if targets is not None and path.exists():
+        if targets is not None and os.path.lexists(path):
             there = self.targets()
             if not np.array_equal(there, targets):
                 raise InputError(
@@ -304,23 +305,23 @@ class Store:
         grid: Grid | None,
     ) -> bool:
         """Write a network, if it is not there."""
-        learned = {"classes": classes, "objects": len(targets)}
-        said = {**said, **{key: str(each) for key, each in learned.items()}}
-        said["targets"] = fingerprint(targets)
+        said = {
+            **said,
+            "classes": str(classes),
+            "objects": str(len(targets)),
+            "targets": fingerprint(targets),
+        }
         self._check(said, targets=targets)
         folder = self._folder(said["pool"])
         path = unlinked(folder / f"{said['seed']}.safetensors")
-        if path.exists():
+        if os.path.lexists(path):
             return False
-        if not (self.path / "targets.npy").exists():
-            content = io.BytesIO()
-            np.save(content, targets)
-            publish(self.path / "targets.npy", [content.getbuffer()])
-        if not (folder / "pool.json").exists():
-            claim = self._common(said["pool"]) or {
-                k: said[k] for k in COMMON if k in said
-            }
-            claim["checksum"] = checksum(claim)
+        if not os.path.lexists(self.path / "targets.npy"):
+            publish(self.path / "targets.npy", [targets_file(targets)])
+        if not os.path.lexists(folder / "pool.json"):
+            common = {key: said[key] for key in COMMON if key in said}
+            common = self._common(said["pool"]) or common
+            claim = {**common, "checksum": checksum(common)}
             publish(folder / "pool.json", [as_json(claim)])
         # Another process may have been the first.
         self._check(said, targets=targets)

@@ -19,7 +19,14 @@ import numpy as np
 from ensize.checks import InputError, class_labels, positive, whole
 from ensize.predictions import Pool
 from ensize.sketches import Grid
-from ensize.stores.files import FileArray, open_safetensors, publish, reported
+from ensize.stores.files import (
+    FileArray,
+    brief,
+    open_npy,
+    open_safetensors,
+    publish,
+    reported,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -73,7 +80,7 @@ class Network:
         network = cls.open(unlinked(path))
         itself = network.pool.name, network.metadata.get("seed")
         if itself != (path.parent.name, path.stem):
-            raise damaged(path, f"by itself it is seed {itself[1]} of {itself[0]!r}")
+            raise damaged(path, f"by itself it is seed {itself[1]!r} of {itself[0]!r}")
         return network
 
     @property
@@ -153,7 +160,7 @@ def numbers(path: Path, said: Mapping[str, str]) -> tuple[Pool, int, int]:
             said.get("recipe"),
         )
     except (KeyError, ValueError) as error:
-        raise damaged(path, f"its metadata cannot be read ({error})") from error
+        raise damaged(path, f"its metadata cannot be read ({brief(error)})") from error
     if not POOL_NAME.fullmatch(pool.name):
         raise damaged(path, f"{pool.name!r} cannot be the name of a pool")
     return pool, objects, classes
@@ -176,13 +183,24 @@ def read_claim(path: Path) -> dict[str, str]:
 
 def read_targets(path: Path) -> NDArray[np.int64]:
     """Read the true classes."""
-    with reported(path):
-        try:
-            # A map: nothing is allocated because a header announces it.
-            held = np.array(np.lib.format.open_memmap(path, mode="r"))
-        except (OverflowError, SyntaxError, TypeError, ValueError) as error:
-            raise damaged(path, str(error)) from error
-    return class_labels(str(path), held)
+    return true_classes(str(path), open_npy(path))
+
+
+def targets_file(targets: NDArray[np.int64]) -> bytes:
+    """Write true classes as .npy, always with the same bytes for the same classes."""
+    header = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({len(targets)},), }}"
+    start = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little")
+    return start + header.ljust(117).encode() + b"\n" + targets.astype("<i8").tobytes()
+
+
+def true_classes(name: str, array: FileArray | NDArray[Any]) -> NDArray[np.int64]:
+    """Read true classes, unless their shape shows that they are something else."""
+    if len(array.shape) != 1:
+        raise InputError(
+            f"{name} has shape {tuple(array.shape)}; targets are one true class for"
+            " each object, in one dimension"
+        )
+    return class_labels(name, array[:])
 
 
 def differing(
@@ -203,7 +221,9 @@ def damaged(path: Path, why: str, remedy: str = "") -> InputError:
 
 def unlinked(path: Path) -> Path:
     """Refuse a link."""
-    if path.is_symlink():
+    with reported(path):
+        link = path.is_symlink()
+    if link:
         raise damaged(path, "it is a link, which may lead out of the store")
     return path
 
@@ -212,7 +232,7 @@ def _grid(path: Path, text: str) -> Grid:
     try:
         grid = Grid(*map(int, text.split()))
     except (TypeError, ValueError) as error:
-        raise damaged(path, f"its grid cannot be read ({error})") from error
+        raise damaged(path, f"its grid cannot be read ({brief(error)})") from error
     if max(-grid.first, grid.stop) > 200 or grid.per_octave < 1:
         raise damaged(path, "its grid is none of temperatures")
     return grid

@@ -8,15 +8,16 @@ import numpy as np
 
 from ensize.checks import InputError, class_labels, viewed
 from ensize.predictions import Predictions
-from ensize.sketches import Grid, Sketch
+from ensize.sketches import Grid, Sketch, grid_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-# Objects waited for before a sketch chooses its grid, however small the batches.
-_FIRST = 256
+# Objects held before they become a block, however small the batches, unless they have
+# more logits than that. On the first ones a sketch chooses its grid.
+_OBJECTS, _LOGITS = 256, 4_000_000
 
 
 class Recording:
@@ -37,7 +38,8 @@ class Recording:
         self._grid: Grid | None = None
         self._classes = 0
         self._objects = 0
-        self._held: list[NDArray[Any]] = []  # batches that are in no block yet
+        # Batches that are in no block yet.
+        self._held: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
         self._blocks: list[NDArray[Any]] = []
         self._targets: list[NDArray[np.int64]] = []
 
@@ -81,7 +83,7 @@ class Recording:
             raise InputError(
                 f"{label}: the batch from object {first} on has {given.shape[1]}"
                 f" classes and targets up to {truth.max()}, where the network has"
-                f" {self._classes} classes; record one network on one task"
+                f" {self._classes} classes; check that they belong together"
             )
         with np.errstate(over="ignore"):
             block = given.astype(self._dtype, order="C")
@@ -92,26 +94,30 @@ class Recording:
                 f" {given[row, column]}, which is no {self._dtype.name} number; leave"
                 " this network out, predict again, or record in float32"
             )
-        self._held.append(block)
-        self._targets.append(truth)
+        self._held.append((block, truth))
         self._objects += len(block)
-        if sum(map(len, self._held)) >= _FIRST:
+        if sum(len(each) for each, _ in self._held) >= self._enough:
             self._reduce()
+
+    @property
+    def _enough(self) -> int:
+        return min(_OBJECTS, max(1, _LOGITS // self._classes))
 
     def _reduce(self) -> None:
         """Make one block of the batches held, and where one is kept a sketch of it."""
         if not self._held:
             return
-        block = np.concatenate(self._held)
-        truth = np.concatenate(self._targets)[-len(block) :]
+        block = np.concatenate([logits for logits, _ in self._held])
+        truth = np.concatenate([targets for _, targets in self._held])
         given = Predictions((block,), truth, (self._label,))
         if not self._blocks:  # few rows, later on, are no ground to doubt the kind
             given = Predictions.gather([block], truth, labels=[self._label])
         if self._sketch:
-            sketch = Sketch.of(given, grid=self._grid)
-            self._grid, block = sketch.grid, sketch.rows[0][:].astype(self._dtype)
+            self._grid = self._grid or grid_for(block[: self._enough])
+            block = Sketch.of(given, grid=self._grid).rows[0][:].astype(self._dtype)
         self._held = []
         self._blocks.append(block)
+        self._targets.append(truth)
 
 
 def _plain(value: Any) -> Any:
