@@ -276,7 +276,13 @@ def _sizes(n: Sequence[int] | None, networks: int) -> list[int]:
 def _odd(sketch: Sketch, warnings: list[str]) -> NDArray[np.intp]:
     """Find the odd networks, and say which they are."""
     alone = calibrate(sketch.grid, sketch.member_nll()).nll
-    odd = odd_ones_out(alone, chance_level(sketch.targets))
+    chance = chance_level(sketch.targets)
+    if (alone > 0.99 * chance).all():
+        warnings.append(
+            f"no network of {sketch.pool.name} is better than chance (NLL"
+            f" {chance:.4g}); check that the targets belong to these predictions"
+        )
+    odd = odd_ones_out(alone, chance)
     if len(odd):
         listed = ", ".join(sketch.labels[i] for i in odd[:5])
         more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""

@@ -86,7 +86,7 @@ def odd_ones_out(nll: NDArray[np.float64], chance: float) -> NDArray[np.intp]:
     """
     gained = chance - nll
     hopeless = gained < gained.max() / 20
-    if gained.max() <= 0:
+    if gained.max() <= chance / 100:  # none of them trained
         return np.array([], np.intp)
     sound = nll[~hopeless]
     median = float(np.median(sound))

@@ -279,27 +279,29 @@ def log_probabilities(
     largest = logits.argmax(axis=1)
     peak = logits[row, largest]
     own = logits[row, targets] - peak
-    space = workspace((per + 3, *logits.shape), logits.dtype)
+    space = workspace("powers", (per + 3, *logits.shape), logits.dtype)
     below, powers, step, spare = space[0], space[1:-2], space[-2], space[-1]
     np.subtract(logits, peak[:, None], out=below)
     below[row, largest] = -np.inf
     low, high = grid.first // per, -(-grid.stop // per)
     sums = np.empty((high - low, per, objects), logits.dtype)
     for octave in range(low, high):
+        # Nodes of the last octave that nobody asked for are left out.
+        count = min(per, grid.stop - octave * per)
         if (octave - low) % _FRESH == 0:
             np.exp(np.multiply(below, 2.0**octave, out=powers[0]), out=powers[0])
             np.exp(np.multiply(below, 2.0**octave / per, out=step), out=step)
             done = 1
-            while done < per:  # 1, 2, 4, … nodes: long runs of one operation
-                more = min(done, per - done)
+            while done < count:  # 1, 2, 4, … nodes: long runs of one operation
+                more = min(done, count - done)
                 np.multiply(powers[:more], step, out=powers[done : done + more])
                 done += more
-                if done < per:
+                if done < count:
                     step, spare = np.multiply(step, step, out=spare), step
         else:
-            np.multiply(powers, powers, out=powers)
+            np.multiply(powers[:count], powers[:count], out=powers[:count])
         # Not a matrix product: BLAS would start threads inside ours.
-        np.einsum("tok->to", powers, out=sums[octave - low])
+        np.einsum("tok->to", powers[:count], out=sums[octave - low, :count])
     wanted = sums.reshape(-1, objects)[grid.first - low * per :][: grid.nodes]
     inverse = grid.inverse_temperatures.astype(logits.dtype)
     shifted = np.multiply.outer(inverse, own)

@@ -10,6 +10,7 @@ import collections
 import contextlib
 import ctypes
 import functools
+import math
 import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -55,15 +56,15 @@ def in_threads(work: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
 _spaces = threading.local()
 
 
-def workspace(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Lend this thread a piece of memory, until it asks for the next one.
+def workspace(purpose: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Lend this thread a piece of memory, until it asks again for the same purpose.
 
     Fresh pages would cost more than what is computed in them.
     """
-    needed = int(np.prod(shape))
-    held = getattr(_spaces, "held", None)
+    needed = math.prod(shape)
+    held = _spaces.__dict__.get(purpose)
     if held is None or held.dtype != dtype or held.size < needed:
-        held = _spaces.held = np.empty(needed, dtype)
+        held = _spaces.__dict__[purpose] = np.empty(needed, dtype)
     lent: NDArray[Any] = held[:needed].reshape(shape)
     return lent
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensize.scores.means import blocks_of
-from ensize.threads import in_threads
+from ensize.threads import in_threads, workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,8 +35,7 @@ def accuracy_and_brier(
         flat = p.reshape(pool.networks, -1)
         of_truth = p[:, np.arange(len(truth)), truth]
         right = _right_answers(p, of_truth, truth, shares)
-        # The copy keeps BLAS from its symmetric product, which is slower.
-        return flat @ flat.copy().T, of_truth.sum(axis=1), right
+        return flat @ flat.T, of_truth.sum(axis=1), right
 
     products, own = np.zeros((pool.networks, pool.networks)), np.zeros(pool.networks)
     right = np.zeros(len(shares))
@@ -52,7 +51,8 @@ def accuracy_and_brier(
 
 def _probabilities(pool: Predictions, some: slice) -> NDArray[Any]:
     """Read some objects' probabilities at τ = 1, (networks, objects, classes)."""
-    p = np.empty((pool.networks, some.stop - some.start, pool.classes), pool.dtype)
+    shape = (pool.networks, some.stop - some.start, pool.classes)
+    p = workspace("probabilities", shape, pool.dtype)
     for i in range(pool.networks):
         logits = pool.logits(i, some.start, some.stop)
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -79,13 +79,13 @@ def _right_answers(
     where, rival = np.nonzero(rivals)  # sorted by object
     of_rival = p.reshape(networks, -1).take(where * classes + rival, axis=1)
     lead = of_truth.take(where, axis=1) - of_rival
-    mean, spread = lead.mean(axis=0), lead.std(axis=0)
+    mean = lead.mean(axis=0)
+    away = lead - mean
+    spread = np.sqrt(np.einsum("ir,ir->r", away, away) / networks)
     right = np.full(len(shares), objects)
+    # Similar sizes together: few and large products.
     sizes = np.count_nonzero(shares, axis=1)
-    # Similar sizes together: fewer and larger products.
-    groups = np.floor(4 * np.log2(sizes))
-    for group in np.unique(groups):
-        chosen = groups == group
+    for chosen in np.array_split(np.argsort(sizes), -(-len(shares) // 64)):
         # With a little room for rounding.
         reach = spread * np.sqrt(networks / sizes[chosen].min() - 1)
         matter = np.flatnonzero(mean <= reach + 1e-5 * np.abs(mean) + 1e-30)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensize.sketches import log_probabilities
-from ensize.threads import in_threads
+from ensize.threads import in_threads, workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ensize.sketches import Grid, Sketch
 
 # Numbers worked on at a time: the means of a block of objects stay in a cache.
-_BLOCK = 1_000_000
+_BLOCK = 2_000_000
 
 
 def log_means(logs: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[Any]:
@@ -26,7 +26,8 @@ def log_means(logs: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[Any]:
 
     Every column is scaled by its largest probability, so that only a member that
     is vastly less probable than some network can underflow; where such members
-    make up a whole ensemble, its mean is taken in logarithms.
+    make up a whole ensemble, its mean is taken in logarithms. The result is lent
+    until the next call in the same thread.
 
     Parameters
     ----------
@@ -45,8 +46,10 @@ def log_means(logs: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[Any]:
     deepest = logs.min()
     if deepest < -60:  # near where float32 ends
         logs = logs.astype(np.float64)
+    result = workspace("means", (len(shares), logs.shape[1]), logs.dtype)
+    np.matmul(shares.astype(logs.dtype), np.exp(logs), out=result)
     with np.errstate(divide="ignore"):
-        result: NDArray[Any] = np.log(shares.astype(logs.dtype) @ np.exp(logs))
+        np.log(result, out=result)
     if deepest < -600:  # near where float64 ends
         for row, each in zip(shares, result, strict=True):
             lost = np.flatnonzero(each < -600)
@@ -125,13 +128,22 @@ def _added(
     progress: Progress | None,
 ) -> NDArray[np.float64]:
     """Add up what all blocks of objects give, in float64 and in their order."""
-    total: NDArray[np.float64] | None = None
-    for done, sums in enumerate(in_threads(work, blocks), 1):
-        total = sums if total is None else np.add(total, sums, out=total)
+
+    def several(some: list[slice]) -> NDArray[np.float64]:
+        sums = work(some[0])
+        for block in some[1:]:
+            sums += work(block)
+        return sums
+
+    step = -(-len(blocks) // 64)
+    tasks = [blocks[i : i + step] for i in range(0, len(blocks), step)]
+    total: Any = 0
+    for done, sums in enumerate(in_threads(several, tasks), 1):
+        total = total + sums
         if progress is not None:
-            progress("averaging", done / len(blocks))
-    assert total is not None  # noqa: S101 - there are always objects
-    return total
+            progress("averaging", done / len(tasks))
+    added: NDArray[np.float64] = total
+    return added
 
 
 def log_softmax(pool: Predictions, some: slice) -> NDArray[Any]:

@@ -56,7 +56,7 @@ def sketch_of(
     overview = Sketch.of(Predictions(rows, targets, pool.labels), grid=fine)
     likely = _likely(overview)
     per_octave = _resolution(overview, likely)
-    grid = Grid(0, 1, per_octave).including(likely, beside=_BESIDE + per_octave // 2)
+    grid = Grid(0, 1, per_octave).including(likely, beside=_BESIDE + per_octave // 4)
     return Sketch.of(pool, grid=grid, progress=progress)
 
 
@@ -81,7 +81,7 @@ def profiles(
     shares
         The ensembles, (ensembles, networks).
     weights
-        Which objects are summed over, (sums, objects).
+        Which objects are summed over, (sums, objects); in the last, all of them.
     after
         Whether the temperature is applied after averaging.
     cover
@@ -117,8 +117,12 @@ def profiles(
 
 
 def _roomier(window: Grid, sums: NDArray[np.float64]) -> Grid:
-    """Widen the window where some ensemble is at its best near an edge."""
-    lowest = sums.argmin(axis=-1)
+    """Widen the window where some ensemble is at its best near an edge.
+
+    The last of the sums is over all objects, so that the others have complements.
+    """
+    complements = sums[:, -1:] - sums[:, :-1]
+    lowest = np.concatenate([sums, complements], axis=1).argmin(axis=-1)
     more = _WIDER * window.per_octave
     first = window.first - more * bool(lowest.min() < _BESIDE // 2)
     stop = window.stop + more * bool(lowest.max() >= window.nodes - _BESIDE // 2)

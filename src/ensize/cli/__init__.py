@@ -1,0 +1,44 @@
+"""The verbs on a terminal: parse, call, print.
+
+Tables for people go to stdout, progress and warnings to stderr; `--json` prints one
+JSON object to stdout and nothing else. A user's mistake ends with exit code 2 and one
+sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from ensize.checks import InputError
+from ensize.cli import keeping, scoring, showing
+from ensize.cli.printing import err
+
+app = typer.Typer(
+    help="How many networks, and how large: scores of ensembles and their power laws.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for verb in (scoring.score, scoring.fit, keeping.status, keeping.verify, showing.demo):
+    app.command()(verb)
+
+
+def main() -> None:
+    """Run a verb; turn a user's mistake into one sentence and exit code 2."""
+    debug = "--debug" in sys.argv[1:]
+    arguments = [each for each in sys.argv[1:] if each != "--debug"]
+    try:
+        app(arguments, prog_name="ensize")
+    except InputError as error:
+        if debug:
+            raise
+        err.print(f"ensize: {error}", style="red", highlight=False, markup=False)
+        sys.exit(2)
+    except BrokenPipeError:
+        # Whoever read our output has had enough of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,76 @@
+"""Options that several verbs share, and what is loaded by them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ensize.checks import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ensize.predictions import Predictions
+    from ensize.sketches import Sketch
+
+
+class Kind(StrEnum):
+    """What files of predictions hold."""
+
+    LOGITS = "logits"
+    LOG_PROBABILITIES = "log-probabilities"
+    PROBABILITIES = "probabilities"
+
+
+class Draw(StrEnum):
+    """Which ensembles are scored."""
+
+    ALL = "all"
+    DISJOINT = "disjoint"
+
+
+class Apply(StrEnum):
+    """When the temperature is applied."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class Weights(StrEnum):
+    """How the points of a curve are weighted."""
+
+    INVERSE = "inverse"
+    UNIFORM = "uniform"
+
+
+class Method(StrEnum):
+    """How a law is fitted."""
+
+    ROBUST = "robust"
+    PAPER = "paper"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def load_given(
+    files: Sequence[Path], targets: Path | None, kind: Kind, pool: str | None
+) -> Predictions | Sketch:
+    """Load one file, several, or a store."""
+    from ensize.reading import load
+
+    source: Any = files[0] if len(files) == 1 else list(files)
+    return load(source, targets=targets, kind=kind, pool=pool)
+
+
+def whole_numbers(name: str, text: str) -> list[int]:
+    """Read a list such as 1,2,4."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"{name} is {text!r}; give whole numbers with commas between, as in 1,2,4"
+        ) from None

@@ -1,0 +1,92 @@
+"""What goes to stdout and stderr, and how it looks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ensize.predictions import Progress
+
+out, err = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
+
+
+def known(value: Any) -> bool:
+    """Tell whether a number is there to be shown: NaN stands for what is not known."""
+    return not (isinstance(value, float) and not math.isfinite(value))
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Print a table for people, its lines never broken."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(_cell, row))
+    out.print(title, style="bold", highlight=False, markup=False)
+    Console(width=1000).print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None or not known(value):
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        size = abs(value)
+        return f"{value:.5f}" if size < 5e-8 or 1e-3 <= size < 1e4 else f"{value:.3g}"
+    return str(value)
+
+
+def say(text: str) -> None:
+    """Print a sentence as it is."""
+    out.print(text, highlight=False, markup=False)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print the one JSON object of a verb."""
+    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Turn what a result holds into what JSON holds: no NaN, no infinity."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value if known(value) else None
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Print warnings to stderr."""
+    for sentence in warnings:
+        err.print(f"warning: {sentence}", style="yellow", highlight=False, markup=False)
+
+
+@contextlib.contextmanager
+def shown_progress() -> Iterator[Progress | None]:
+    """Show what is being done, where somebody is looking."""
+    if not err.is_terminal:
+        yield None
+        return
+    from rich.progress import Progress as Bars
+
+    with Bars(console=err, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, share: float) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=1.0)
+            bars.update(tasks[what], completed=share)
+
+        yield tell
