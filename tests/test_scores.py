@@ -232,16 +232,17 @@ def test_progress_reaches_its_end():
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10**6), st.floats(-300, 300))
 def test_a_constant_added_to_an_objects_logits_changes_no_score(seed, shift):
-    logits, targets = make_pool(3, 12, 4, seed=seed)
+    logits, targets = make_pool(3, 40, 4, seed=seed)
     rows = shares(every_subset(3), 3)
     plain = score_ensembles(Predictions.of(logits, targets), rows)
     random = np.random.default_rng(seed)
-    moved = logits + shift * random.random((3, 12, 1))
+    moved = logits + shift * random.random((3, 40, 1))
     shifted = score_ensembles(Predictions.of(moved, targets), rows)
     for name in ("nll", "cnll", "cnll_whole", "brier", "accuracy"):
         one, other = getattr(shifted, name), getattr(plain, name)
-        if name == "cnll":  # a half that every temperature suits has no best one
-            one, other = one[~plain.at_edge], other[~plain.at_edge]
+        if name == "cnll":  # a half that is all right has no best temperature
+            sound = plain.temperatures.min(axis=1) > 0.1
+            one, other = one[sound], other[sound]
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 

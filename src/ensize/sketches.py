@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Numbers worked on at a time by one thread: they stay in a cache.
 _BLOCK = 700_000
 # Octaves between two fresh exponentials: squaring doubles the rounding error.
-_FRESH = 2
+_FRESH = 4
 # The standard deviation of an ordinary network's logits over the classes.
 _ORDINARY_SPREAD = 4.0
 
@@ -167,22 +167,21 @@ class Sketch:
         objects, networks = predictions.objects, predictions.networks
         table = np.empty((networks, grid.nodes, objects), predictions.dtype)
         rows = max(1, _BLOCK // (predictions.classes * (grid.per_octave + 3)))
-        # One task is some blocks of one network: enough to keep a core busy.
+        # One task is some blocks of one network, read at once.
         tasks = [
-            (i, start, min(start + 16 * rows, objects))
+            (i, start, min(start + 4 * rows, objects))
             for i in range(networks)
-            for start in range(0, objects, 16 * rows)
+            for start in range(0, objects, 4 * rows)
         ]
 
         def fill(task: tuple[int, int, int]) -> None:
             network, first, last = task
-            for start in range(first, last, rows):
-                stop = min(start + rows, last)
+            logits = predictions.logits(network, first, last)
+            targets, filled = predictions.targets, table[network, :, first:last]
+            for start in range(0, last - first, rows):
+                some = slice(start, start + rows)
                 log_probabilities(
-                    predictions.logits(network, start, stop),
-                    predictions.targets[start:stop],
-                    grid,
-                    out=table[network, :, start:stop],
+                    logits[some], targets[first:last][some], grid, out=filled[:, some]
                 )
 
         for done, _ in enumerate(in_threads(fill, tasks), 1):
@@ -272,7 +271,7 @@ def log_probabilities(
 
     Within an octave the exponentials of a node are those of the node before times
     exp(d_k 2^k/P), and an octave higher they are squared: two exponentials a logit
-    serve two octaves.
+    serve several octaves.
     """
     objects, per = len(logits), grid.per_octave
     row = np.arange(objects)

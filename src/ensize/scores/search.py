@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from ensize.predictions import Progress
 
-# Nodes beside a minimum that the polynomials want, and as many again for the
+# Nodes beside the likely minima: the polynomials want four, and one more is for the
 # ensembles and halves that lie further out than the networks and the pool.
-_BESIDE = 6
+_BESIDE = 5
 # Octaves added where the best temperature lies at an edge, and how many times.
 _WIDER, _TIMES = 3, 2
 # What reading NLL between the nodes may cost, in nats.
-_PRECISION = 3e-7
+_PRECISION = 5e-7
 
 
 def sketch_of(
@@ -56,7 +56,7 @@ def sketch_of(
     overview = Sketch.of(Predictions(rows, targets, pool.labels), grid=fine)
     likely = _likely(overview)
     per_octave = _resolution(overview, likely)
-    grid = Grid(0, 1, per_octave).including(likely, beside=_BESIDE + per_octave // 4)
+    grid = Grid(0, 1, per_octave).including(likely, beside=_BESIDE + 1)
     return Sketch.of(pool, grid=grid, progress=progress)
 
 
@@ -146,7 +146,7 @@ def _likely(sketch: Sketch) -> NDArray[np.float64]:
 
 
 def _resolution(overview: Sketch, likely: NDArray[np.float64]) -> int:
-    """Choose 4, 8 or 16 nodes an octave, by what 4 would miss of NLL.
+    """Choose how many nodes an octave, by what half of the overview's would miss.
 
     The error falls with the eighth power of the distance between nodes.
     """
@@ -158,13 +158,11 @@ def _resolution(overview: Sketch, likely: NDArray[np.float64]) -> int:
     missed = [
         nll_at(coarse, nll[:, ::2], grid.inverse_temperatures[node]) - nll[:, node]
         for node in between
-        if node % 2
+        if (node + grid.first) % 2
     ]
-    worst = float(np.abs(missed).max(initial=0))
-    for finer in (1, 2):
-        if worst / finer**8 <= _PRECISION:
-            return coarse.per_octave * finer
-    return coarse.per_octave * 4
+    worst = np.abs(missed).max(initial=0)
+    enough = coarse.per_octave * (worst / _PRECISION) ** (1 / 8)
+    return next((each for each in (4, 6, 8, 12) if each >= enough), 16)
 
 
 def _check_cover(sketch: Sketch, cover: Sequence[float]) -> None:
