@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test lint format bench clean
 
 help:  ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -19,9 +19,6 @@ demo: .venv/ready  ## the main job, from predictions to a law, on a world whose 
 test: lint  ## lint, types and every test that is not slow
 	$(BIN)/python -m pytest
 
-test-slow: .venv/ready  ## the tests that take minutes
-	$(BIN)/python -m pytest -m slow
-
 lint: .venv/ready  ## style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -31,8 +28,9 @@ format: .venv/ready  ## put the source in its form
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: .venv/ready  ## the measured ratios of docs/benchmarks.md
-	$(BIN)/python benchmarks/scoring.py
+bench: .venv/ready  ## the measured ratios of docs/benchmarks.md, about two minutes
+	$(BIN)/python benchmarks/scoring.py --large
+	$(BIN)/python benchmarks/fitting.py
 
 clean:  ## remove what was made
 	rm -rf .venv demo dist

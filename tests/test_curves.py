@@ -68,7 +68,7 @@ def test_disjoint_groups_have_independent_errors():
     each = [score(pool.choose(g), n=[2]).cnll[0] for g in disjoint(8, 2)]
     assert curve.ensembles.tolist() == [4, 2, 1]
     assert curve.cnll[0] == pytest.approx(np.mean(each), rel=1e-6)
-    assert curve.cnll_se[0] == pytest.approx(np.std(each, ddof=1) / 2, rel=1e-6)
+    assert curve.cnll_se[0] == pytest.approx(np.std(each, ddof=1) / 2, rel=1e-4)
     assert np.isnan(curve.cnll_se[2])
 
 
@@ -126,8 +126,8 @@ def test_the_order_of_networks_changes_nothing_where_all_subsets_are_scored():
 
 
 def test_a_pool_at_chance_is_told_to_check_its_targets():
-    noise = 0.01 * np.random.default_rng(0).standard_normal((3, 60, 4))
-    curve = score(Predictions.of(noise, np.arange(60) % 4))
+    noise = 0.01 * np.random.default_rng(0).standard_normal((3, 4000, 4))
+    curve = score(Predictions.of(noise, np.arange(4000) % 4))
     assert curve.odd == ()
     assert any("check that the targets belong to these" in w for w in curve.warnings)
 

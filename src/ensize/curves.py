@@ -267,8 +267,8 @@ def _sizes(n: Sequence[int] | None, networks: int) -> list[int]:
         raise InputError("n is empty; give the numbers of networks to score")
     if sizes[-1] > networks:
         raise InputError(
-            f"n is {sizes[-1]}, but the pool has {networks} networks; ask for fewer, or"
-            " forecast larger ensembles"
+            f"n is {sizes[-1]}, but the pool has {networks}"
+            f" network{'s' * (networks > 1)}; ask for fewer, or add networks"
         )
     return sizes
 

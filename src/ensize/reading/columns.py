@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensize.checks import InputError
+from ensize.reading.formats import file_size
 from ensize.stores import reported
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def read_columns(
         given.
     """
     path = Path(path)
+    file_size(path)  # says so if there is none
     with reported(path), path.open(newline="", encoding="utf-8-sig") as file:
         try:
             rows = [(line, row) for line, row in _numbered(file) if row]
