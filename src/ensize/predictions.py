@@ -101,7 +101,7 @@ class Predictions:
         if isinstance(networks, (list, tuple)):
             arrays = [viewed(f"network {i}", each) for i, each in enumerate(networks)]
             if arrays and all(each.ndim == 1 for each in arrays):
-                arrays = [np.stack(arrays)]
+                arrays = [viewed("predictions", list(networks))]
         else:
             stacked = viewed("predictions", networks)
             if stacked.ndim not in (2, 3):
