@@ -156,6 +156,13 @@ def test_same_seed_same_curve_other_seed_other_halves():
     )
 
 
+def test_the_papers_rule_of_three_runs_is_a_mask():
+    _, _, pool = small(networks=8)
+    curve = score(pool, ensembles="disjoint")
+    assert curve.n[curve.averaged()].tolist() == [1, 2]
+    assert curve.n[curve.averaged(1)].tolist() == list(range(1, 9))
+
+
 def test_records_and_table_hold_the_points():
     _, _, pool = small()
     curve = score(pool, n=[1, 5])

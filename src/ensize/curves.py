@@ -98,6 +98,15 @@ class Curve:
     warnings: tuple[str, ...]
     options: dict[str, Any]
 
+    def averaged(self, least: int = 3) -> NDArray[np.bool_]:
+        """Tell which points are means over so many ensembles.
+
+        The paper fits laws to measured curves at points of at least three runs:
+        ``fit(curve.n[curve.averaged()], curve.cnll[curve.averaged()])``.
+        """
+        enough: NDArray[np.bool_] = self.ensembles >= least
+        return enough
+
     def records(self) -> list[dict[str, float]]:
         """List the points as plain records, which pandas and Polars read."""
         columns = [getattr(self, name).tolist() for name in COLUMNS]

@@ -285,7 +285,8 @@ def log_probabilities(
     low, high = grid.first // per, -(-grid.stop // per)
     sums = np.empty((high - low, per, objects), logits.dtype)
     for octave in range(low, high):
-        # Nodes of the last octave that nobody asked for are left out.
+        # Nodes at the ends that nobody asked for are left out, where they can be.
+        skip = max(0, grid.first - octave * per)
         count = min(per, grid.stop - octave * per)
         if (octave - low) % _FRESH == 0:
             np.exp(np.multiply(below, 2.0**octave, out=powers[0]), out=powers[0])
@@ -300,7 +301,7 @@ def log_probabilities(
         else:
             np.multiply(powers[:count], powers[:count], out=powers[:count])
         # Not a matrix product: BLAS would start threads inside ours.
-        np.einsum("tok->to", powers[:count], out=sums[octave - low, :count])
+        np.einsum("tok->to", powers[skip:count], out=sums[octave - low, skip:count])
     wanted = sums.reshape(-1, objects)[grid.first - low * per :][: grid.nodes]
     inverse = grid.inverse_temperatures.astype(logits.dtype)
     shifted = np.multiply.outer(inverse, own)
