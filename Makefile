@@ -28,9 +28,10 @@ format: .venv/ready  ## put the source in its form
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: .venv/ready  ## the measured ratios of docs/benchmarks.md, about two minutes
+bench: .venv/ready  ## the measured ratios of docs/benchmarks.md and docs/estimates.md
 	$(BIN)/python benchmarks/scoring.py --large
 	$(BIN)/python benchmarks/fitting.py
+	$(BIN)/python benchmarks/estimates.py
 
 clean:  ## remove what was made
 	rm -rf .venv demo dist

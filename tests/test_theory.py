@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ensize import theory
 from ensize.checks import InputError
+from ensize.laws import fit
 from ensize.predictions import Predictions
 from ensize.synthetic import World
 from ensize.theory import Expansion, expand_after, expand_before, lower_envelope
@@ -388,3 +389,27 @@ def test_what_cannot_be_used_is_named(call, says):
     """A mistake raises InputError with the value and the remedy."""
     with pytest.raises(InputError, match=says):
         call()
+
+
+def test_fit_and_theory_agree_as_n_grows():
+    """Fitted further out, a law has theory's limit, coefficient and exponent."""
+    world = World()
+    temperature, limit = world.best(np.inf)
+    expansion = world.expansion(temperature=temperature)
+    off = []
+    for start in (1, 8, 64):
+        n = start * np.array([1, 2, 3, 4, 6, 8])
+        law = fit(n, world.nll(n, temperature=temperature), prior=None)
+        coefficient = law.gain * start ** (law.exponent + 1)
+        off.append(
+            [
+                abs(law.limit - limit) * start,
+                abs(coefficient / expansion.first - 1),
+                abs(law.exponent + 1),
+            ]
+        )
+    # The exponent may pass -1 on its way: the terms beyond 1/n have either sign.
+    assert np.all(np.diff(off, axis=0)[:, :2] < 0)
+    assert off[-1][0] < 2e-3 * expansion.first
+    assert off[-1][1] < 0.02
+    assert off[-1][2] < 0.01

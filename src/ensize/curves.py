@@ -130,7 +130,8 @@ class Curve:
 def _figure(value: float) -> str:
     if isinstance(value, int):
         return str(value)
-    return "–" if math.isnan(value) else f"{value:.5f}"
+    # Adding zero takes the sign from a zero.
+    return "–" if math.isnan(value) else f"{round(value, 5) + 0.0:.5f}"
 
 
 def score(

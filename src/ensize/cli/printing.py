@@ -44,7 +44,9 @@ def _cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         size = abs(value)
-        return f"{value:.5f}" if size < 5e-8 or 1e-3 <= size < 1e4 else f"{value:.3g}"
+        if size < 5e-8:
+            return "0"
+        return f"{value:.5f}" if 1e-3 <= size < 1e4 else f"{value:.3g}"
     return str(value)
 
 

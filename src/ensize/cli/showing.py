@@ -36,7 +36,7 @@ def demo(
         f" known.\nTheir predictions on {drawn.objects} objects are in {store.path}.\n"
     )
     with shown_progress() as progress:
-        curve = score(store.read("world"), progress=progress)
+        curve = score(store.read("world", seeds=range(networks)), progress=progress)
     six = score(store.read("world", seeds=range(6)))
     shown = [n for n in (1, 2, 4, 6, 16, 64) if n <= networks]
     sizes = np.array([*shown, math.inf])
