@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ensize
-from ensize.curves import _Expansion
+from ensize.curves.expansion import SecondOrder
 from ensize.draws import subsets
 from ensize.laws import fit_many
 from ensize.scores import score_ensembles, shares_of
@@ -33,7 +33,7 @@ def errors(networks: int = 24, pools: int = 200) -> None:
     for i in range(pools):
         drawn = world.predictions(range(networks * i, networks * (i + 1)))
         sketch = Sketch.of(drawn)
-        expansion = _Expansion.of(sketch)
+        expansion = SecondOrder.of(sketch)
         for n in sizes:
             members = subsets(networks, n, seed=i)
             shares = shares_of(members, networks)

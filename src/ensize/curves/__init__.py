@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensize.checks import InputError, one_of, positive, whole
+from ensize.curves.expansion import SecondOrder
 from ensize.draws import DRAWS, chance_level, disjoint, odd_ones_out, subsets
 from ensize.predictions import Predictions
 from ensize.scores import APPLY, Scores, score_ensembles, shares_of
-from ensize.scores.means import sums_before
 from ensize.scores.search import sketch_of
 from ensize.sketches import Sketch
 from ensize.temperatures import calibrate
-from ensize.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +76,9 @@ class Curve:
         Sentences on what a reader should know.
     options
         The choices that shaped the curve.
+    cnll_without, accuracy_without
+        The points without each network, (networks, points), from which errors of what
+        several points make together follow; None of disjoint ensembles.
     """
 
     n: NDArray[np.int64]
@@ -97,6 +99,8 @@ class Curve:
     odd: tuple[str, ...]
     warnings: tuple[str, ...]
     options: dict[str, Any]
+    cnll_without: Floats | None = None
+    accuracy_without: Floats | None = None
 
     def averaged(self, least: int = 3) -> NDArray[np.bool_]:
         """Tell which points are means over so many ensembles.
@@ -221,19 +225,23 @@ def score(
     _note(scores, pool, warnings)
     ends = np.cumsum([len(each) for each in drawn])
     parts = [slice(end - len(each), end) for each, end in zip(drawn, ends, strict=True)]
-    expansion = _Expansion.of(sketch)
-    errors = [
-        _independent_error(scores.cnll[part])
-        if ensembles == "disjoint"
-        else expansion.jackknife(scores.cnll[part], shares[part])
-        for part in parts
-    ]
+    without: dict[str, Floats] = {}
+    if ensembles == "disjoint":
+        errors = np.array([_independent_error(scores.cnll[part]) for part in parts])
+    else:
+        second = SecondOrder.of(sketch)
+        for name, values in (("cnll", scores.cnll), ("accuracy", scores.accuracy)):
+            points = [
+                second.leave_one_out(values[part], shares[part]) for part in parts
+            ]
+            without[f"{name}_without"] = np.array(points).T
+        errors = jackknife_error(without["cnll_without"])
     return Curve(
         n=np.array(sizes),
         ensembles=np.array([len(each) for each in drawn]),
         nll=_means(scores.nll, parts),
         cnll=_means(scores.cnll, parts),
-        cnll_se=np.array(errors),
+        cnll_se=errors,
         cnll_whole=_means(scores.cnll_whole, parts),
         le_nll=np.array([scores.le_nll(part) for part in parts]),
         accuracy=_means(scores.accuracy, parts),
@@ -254,6 +262,7 @@ def score(
             "keep_odd": keep_odd,
             "seed": seed,
         },
+        **without,
     )
 
 
@@ -329,70 +338,13 @@ def _note(scores: Scores, pool: Predictions | Sketch, warnings: list[str]) -> No
         )
 
 
+def jackknife_error(without: Floats) -> Floats:
+    """Compute delete-one standard errors from values without each network."""
+    errors: Floats = np.sqrt((len(without) - 1) * without.var(axis=0))
+    return errors
+
+
 def _independent_error(values: Floats) -> float:
     """Compute the standard error of ensembles without a common member."""
     count = len(values)
     return math.nan if count < 2 else float(values.std(ddof=1) / math.sqrt(count))
-
-
-@dataclass(frozen=True, eq=False)
-class _Expansion:
-    """NLL of any subset to second order around the mean of the pool.
-
-    With r_i = p_i/p̄ - 1 on each object and the mean over objects ⟨·⟩,
-
-        NLL(S) ≈ NLL(pool) - Σ_{i∈S} ⟨r_i⟩/n + Σ_{i,j∈S} ⟨r_i r_j⟩/2n²,
-
-    as in the proof of Proposition 1. Its mean over all subsets of a pool is known
-    in closed form, with or without one of the networks.
-    """
-
-    first: Floats
-    second: Floats
-
-    @classmethod
-    def of(cls, sketch: Sketch) -> _Expansion:
-        """Expand at the best temperature of the whole pool."""
-        networks, objects = sketch.networks, sketch.objects
-        everyone = np.full((1, networks), 1 / networks)
-        every = np.ones((1, objects), bool)
-        node = int(sums_before(sketch, everyone, every, sketch.grid).argmin())
-        logs = np.stack([each[node : node + 1][0] for each in sketch.rows])
-        p = np.exp(logs.astype(np.float64) - logs.max(axis=0))
-        r = p / p.mean(axis=0) - 1
-        with one_blas_thread():
-            return cls(r.mean(axis=1), r @ r.T / objects)
-
-    def jackknife(self, values: Floats, shares: Floats) -> float:
-        """Compute the delete-one standard error of a mean over subsets.
-
-        With every subset at hand the mean without network i is that over the
-        subsets which lack it. With some of them drawn, that difference would carry
-        the luck of the draw, at two to four times the variance: so the part which
-        the expansion explains is taken in closed form, and only the rest, which is
-        small, from the subsets drawn.
-        """
-        networks = shares.shape[1]
-        lacking = shares.T == 0
-        if networks < 2 or not lacking.any(axis=1).all():
-            return math.nan
-        n = int(np.count_nonzero(shares[0]))
-        quadratic = np.einsum("ei,ij,ej->e", shares, self.second, shares, optimize=True)
-        explained = quadratic / 2 - shares @ self.first
-        spread = explained.var()
-        slope = np.mean((values - values.mean()) * (explained - explained.mean()))
-        slope = slope / spread if spread > 0 else 0.0
-        rest = values - slope * explained
-        without = slope * self._without(n) + lacking @ rest / lacking.sum(axis=1)
-        return float(math.sqrt((networks - 1) * without.var()))
-
-    def _without(self, n: int) -> Floats:
-        """Average the expansion over all subsets of n that lack each network."""
-        l, own = len(self.first), np.diag(self.second)
-        left = l - 1
-        of_first = (self.first.sum() - self.first) / left
-        of_own = (own.sum() - own) / left
-        pairs = self.second.sum() - 2 * self.second.sum(axis=1) + own
-        of_pairs = (pairs - (own.sum() - own)) / max(left * (left - 1), 1)
-        without: Floats = (of_own + (n - 1) * of_pairs) / (2 * n) - of_first
-        return without
