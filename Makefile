@@ -10,7 +10,7 @@ help:  ## say what can be made
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train]' --group dev
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,figures]' --group dev
 	touch $@
 
 demo: .venv/ready  ## the main job, from predictions to a law, on a world whose answer is known
