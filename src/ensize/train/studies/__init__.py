@@ -1,0 +1,1 @@
+"""Studies: from a file that says which networks there should be to a store of them."""
