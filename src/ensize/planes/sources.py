@@ -1,0 +1,145 @@
+"""Sources: the pools of one family, from the smallest network to the largest."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensize.checks import InputError, one_of
+from ensize.predictions import Predictions
+from ensize.sketches import Sketch
+from ensize.stores import Store, reported
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+# Fewer networks do not tell how far luck moves a curve.
+LEAST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Pools in the order of their sizes, and what is known of them."""
+
+    pools: tuple[Predictions | Sketch, ...]
+    seconds: NDArray[np.float64]
+    recipe: str
+    name: str
+
+
+def sources_of(given: Any, family: str | None) -> Source:
+    """Find the pools of one family in a store, or take those handed in."""
+    store = None
+    if isinstance(given, (str, os.PathLike)):
+        store = Store.open(given)
+        pools = _in_store(store, family)
+    else:
+        pools = _handed_in(given)
+    name = "what was handed in" if store is None else str(store.path)
+    pools = sorted(pools, key=lambda each: each.pool.size or 0)
+    for one, other in itertools.pairwise(pools):
+        if one.pool.size == other.pool.size:
+            raise InputError(
+                f"pools {one.pool.name!r} and {other.pool.name!r} of {name} have the"
+                f" same size, {one.pool.size:,}; hand in one of them"
+            )
+        if not np.array_equal(one.targets, other.targets):
+            raise InputError(
+                f"pools {one.pool.name!r} and {other.pool.name!r} have other targets;"
+                " a plane is of the same objects in the same order"
+            )
+    seconds = [_seconds(store, each.pool.name) for each in pools]
+    recipe = _recipe(store, pools)
+    return Source(tuple(pools), np.array(seconds), recipe, name)
+
+
+def matching(given: Any, found: Source) -> tuple[Predictions | Sketch, ...]:
+    """Find the same networks' predictions on other objects."""
+    if isinstance(given, (str, os.PathLike)):
+        store = Store.open(given)
+        return tuple(
+            store.read(each.pool.name, seeds=_seeds(each)) for each in found.pools
+        )
+    others = {each.pool.name: each for each in _handed_in(given)}
+    for each in found.pools:
+        one_of("pool to calibrate on", each.pool.name, list(others))
+    return tuple(others[each.pool.name] for each in found.pools)
+
+
+def _in_store(store: Store, family: str | None) -> list[Predictions | Sketch]:
+    names = [each.name for each in store.pools() if each.networks]
+    pools = [store.read(name) for name in names]
+    families = sorted({each.pool.family or "" for each in pools})
+    if family is not None:
+        one_of(f"family of {store.path}", family, families)
+        pools = [each for each in pools if each.pool.family == family]
+    elif len(families) > 1:
+        listed = ", ".join(repr(each) for each in families)
+        raise InputError(
+            f"{store.path} has the families {listed}; choose one with --family"
+        )
+    return _sized(pools)
+
+
+def _handed_in(given: Any) -> list[Predictions | Sketch]:
+    pools = list(given) if isinstance(given, (list, tuple)) else [given]
+    for each in pools:
+        if not isinstance(each, (Predictions, Sketch)):
+            raise InputError(
+                f"a plane was given {type(each).__name__}; give it a store, or what"
+                " ensize.load returned for each of several pools"
+            )
+    return _sized(pools)
+
+
+def _sized(pools: Sequence[Predictions | Sketch]) -> list[Predictions | Sketch]:
+    for each in pools:
+        if each.pool.size is None:
+            raise InputError(
+                f"pool {each.pool.name!r} does not say how many parameters its networks"
+                " have; record it with size="
+            )
+    return list(pools)
+
+
+def _seeds(pool: Predictions | Sketch) -> list[int]:
+    return [int(label.rsplit("/", 1)[-1]) for label in pool.labels]
+
+
+def _seconds(store: Store | None, name: str) -> float:
+    """Average how long the networks of a pool took to predict."""
+    if store is None:
+        return float("nan")
+    said = [
+        store.metadata(name, seed).get("extra.prediction_seconds")
+        for seed in store.seeds(name)
+    ]
+    known = [float(each) for each in said if each is not None]
+    return float(np.mean(known)) if len(known) == len(said) else float("nan")
+
+
+def _recipe(store: Store | None, pools: Sequence[Predictions | Sketch]) -> str:
+    """Name the recipe: the study's name, or what the pools say of theirs."""
+    if store is not None:
+        path = store.path / "study.toml"
+        with reported(path):
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+        try:
+            name = tomllib.loads(text).get("name")
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(
+                f"{path} is no TOML ({error}); bring back the study file"
+            ) from error
+        if name:
+            return f"study {name}"
+    said = sorted({each.pool.recipe for each in pools if each.pool.recipe})
+    if len(said) == 1:
+        return f"recipe {said[0]}"
+    return ""
