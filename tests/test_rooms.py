@@ -24,6 +24,7 @@ ORDER = [
     "laws",
     "theory",
     "planes",
+    "profiles",
     "forecasts",
     "splits",
     "searches",
