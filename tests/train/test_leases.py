@@ -51,7 +51,7 @@ def far_away(folder, monkeypatch, age):
     worker._ended.set()
     worker._file.close()
     seen = time.time() - age
-    os.utime(worker._path, (seen, seen))
+    os.utime(worker.path, (seen, seen))
     return worker
 
 
@@ -119,18 +119,18 @@ def test_another_machine_is_alive_while_its_file_is_touched(tmp_path, monkeypatc
 def test_another_machine_is_dead_when_its_file_is_old(tmp_path, monkeypatch):
     held = far_away(tmp_path, monkeypatch, PATIENCE + 60)
     with Worker(tmp_path) as worker:
-        assert not held._path.exists()  # tidied away; its lease is still there
+        assert not held.path.exists()  # tidied away; its lease is still there
         assert worker.take(POOL, [0]) == [0]
 
 
 def test_a_worker_goes_on_showing_that_it_lives(tmp_path, monkeypatch):
     monkeypatch.setattr(leases, "BEAT", 0.02)
     with Worker(tmp_path) as worker:
-        os.utime(worker._path, (0, 0))
+        os.utime(worker.path, (0, 0))
         end = time.monotonic() + 10
-        while worker._path.stat().st_mtime < 1 and time.monotonic() < end:
+        while worker.path.stat().st_mtime < 1 and time.monotonic() < end:
             time.sleep(0.01)
-        assert worker._path.stat().st_mtime > 1
+        assert worker.path.stat().st_mtime > 1
 
 
 def test_what_no_worker_wrote_holds_nothing(tmp_path):

@@ -261,21 +261,24 @@ def _afforded(values: Floats, draws: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Advantages:
-    """The memory-split advantage of budgets: best measured split against one network.
+    """The memory-split advantage of budgets: the best split against one network.
+
+    Budgets that no two networks share, or that no single network was measured for, are
+    left out.
 
     Parameters
     ----------
     score, cost
         Of what, and in what budgets are counted.
     budget, n, size
-        The best split of each budget.
+        The best split of n > 1 for each budget.
     value, single
         Its score, with the luck of being chosen taken off, and that of one network
-        that uses the budget; NaN where the budget is beyond the largest network.
+        that uses the budget.
     advantage, low, high
         By how much the split is better, with an interval of 90 %.
     probability
-        That some split of n > 1 is better than the single network.
+        That it is better.
     """
 
     score: str
@@ -306,36 +309,75 @@ def find_advantages(
     plane: Plane, given: Sequence[float | str] | None, score: str, cost: str
 ) -> Advantages:
     """Compare the best split of each budget with its single network."""
-    costs, way = plane.costs(cost), sense(score)
-    budgets = costs if given is None else [budget_of(each) for each in given]
+    costs = plane.costs(cost)
     rows = []
-    for budget in budgets:
+    for budget in costs if given is None else map(budget_of, given):
         found = candidates(plane, budget, score, cost, measured(plane, score))
-        values = np.array([each.reading.value for each in found])
-        draws = np.column_stack([each.reading.draws for each in found])
-        best, optimism = choose(values, draws, way)
-        single = single_of(found, budget)
-        row = [budget, found[best].n, found[best].size, values[best] - optimism]
-        if single is None:
-            rows.append([*row, *[np.nan] * 5])
-            continue
-        alone = found[single].reading
-        lot = way * (alone.draws - draws[:, best] + optimism)
-        if best == single:
-            lot = np.zeros_like(lot)
-        others = np.delete(way * draws, single, axis=1).min(axis=1, initial=np.inf)
-        low, high = np.quantile(lot, LEVELS)
-        gain = way * (alone.value - row[-1]) if best != single else 0.0
-        beaten = float(np.mean(others < way * alone.draws))
-        rows.append([*row, alone.value, gain, low, high, beaten])
-    columns = np.array(rows, np.float64).T
+        rival = compare(found, budget, score)
+        if rival is not None:
+            best = found[rival.best]
+            low, high = np.quantile(rival.ahead, LEVELS)
+            rows.append(
+                (
+                    *(budget, best.n, best.size, rival.value, rival.single),
+                    *(rival.advantage, low, high, np.mean(rival.ahead > 0)),
+                )
+            )
+    columns = np.array(rows, np.float64).reshape(-1, 9).T
     counts = columns[1:3].astype(np.int64)
     return Advantages(score, cost, columns[0], *counts, *columns[3:])
 
 
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The best split of n > 1 against the single network that uses the budget.
+
+    Parameters
+    ----------
+    best
+        Which of the candidates it is.
+    value, single, advantage
+        What both are worth, and by how much the split is better; what it owes to
+        having been chosen is taken off.
+    ahead, most
+        Draws of the advantage of this split, and of that of the best split of each
+        draw.
+    """
+
+    best: int
+    value: float
+    single: float
+    advantage: float
+    ahead: Floats
+    most: Floats
+
+
+def compare(
+    found: Sequence[Candidate], budget: float, score: str
+) -> Comparison | None:
+    """Compare splits with the single network, if there are both."""
+    single, way = single_of(found, budget), sense(score)
+    several = [k for k, each in enumerate(found) if each.n > 1]
+    if single is None or not several:
+        return None
+    alone = found[single].reading
+    values = np.array([found[k].reading.value for k in several])
+    draws = np.column_stack([found[k].reading.draws for k in several])
+    top, optimism = choose(values, draws, way)
+    value = values[top] - optimism
+    return Comparison(
+        several[top],
+        value,
+        alone.value,
+        way * (alone.value - value),
+        way * (alone.draws - draws[:, top] + optimism),
+        way * (alone.draws + optimism) - (way * draws).min(axis=1),
+    )
+
+
 def single_of(found: Sequence[Candidate], budget: float) -> int | None:
     """Find the single network that uses a budget, if one can be read."""
-    for i, each in enumerate(found):
+    for k, each in enumerate(found):
         if each.n == 1 and each.total >= (1 - _UNUSED) * budget:
-            return i
+            return k
     return None

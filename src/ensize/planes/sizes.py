@@ -117,6 +117,8 @@ def judge(
             f" standard error of {error:.2g}; add networks, or a wider range",
         )
     found = fit(m, loss, weights="uniform", prior=PRIOR)
+    if found.status in (Status.NOT_DECREASING, Status.CONSTANT):
+        return without("does not hold", found.message)
     share = found.rmse / fall
     # A draw may leave the scores' range, where no law can be fitted.
     sound = (lost[:_REFITS] > 0).all(axis=1)
@@ -124,15 +126,12 @@ def judge(
     spread = refits.exponent[np.isfinite(refits.exponent)]
     low, high = np.quantile(spread, LEVELS) if len(spread) else (np.nan, np.nan)
     exponent = (found.exponent, float(low), float(high))
-    falls = found.status not in (Status.NOT_DECREASING, Status.CONSTANT)
-    close = falls and found.rmse <= max(_CLOSE * fall, 2 * error)
-    return (
-        found,
-        exponent,
-        Verdict(
-            "holds" if close else "does not hold",
-            f"a law with exponent {found.exponent:.2f} ({low:.2f} to {high:.2f}) leaves"
-            f" residuals of {share:.1%} of the fall along the {along}"
-            + ("" if close else f", more than {_CLOSE:.0%}"),
-        ),
+    close = found.rmse <= max(_CLOSE * fall, 2 * error)
+    sentence = (
+        f"a law with exponent {found.exponent:.2f} ({low:.2f} to {high:.2f}) leaves"
+        f" residuals of {share:.1%} of the fall along the {along}"
     )
+    if close:
+        return found, exponent, Verdict("holds", sentence)
+    sentence += f", more than {_CLOSE:.0%}"
+    return found, exponent, Verdict("does not hold", sentence)

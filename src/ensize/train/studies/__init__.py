@@ -1,1 +1,245 @@
-"""Studies: from a file that says which networks there should be to a store of them."""
+"""Studies: from a file that says which networks there should be to a store of them.
+
+>>> import tempfile
+>>> few = {"name": "few", "dataset": "digits", "family": "mlp"}
+>>> recipe = {"epochs": 2, "learning_rate": 0.1, "weight_decay": 0.0}
+>>> study = Study.of({**few, "widths": [4, 8], "networks": 3, "recipe": recipe})
+>>> train_study(study, tempfile.mkdtemp()).done
+6
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ensize.checks import positive, whole
+from ensize.stores import Store
+from ensize.train.executors import Here, devices_of, executor_of
+from ensize.train.images import load_data
+from ensize.train.studies.costs import Cost, costs
+from ensize.train.studies.declarations import Study
+from ensize.train.studies.leases import Worker
+from ensize.train.studies.presets import PRESETS
+from ensize.train.studies.runs import (
+    Failure,
+    Run,
+    Wanted,
+    begin,
+    lacking,
+    left_out,
+    missing,
+    wanted,
+)
+from ensize.train.studies.stopping import Stop, heeding_signals
+from ensize.train.studies.work import Task, check_targets, work
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from ensize.predictions import Progress
+
+__all__ = [
+    "PRESETS",
+    "Cost",
+    "Failure",
+    "Result",
+    "Run",
+    "Study",
+    "costs",
+    "missing",
+    "train_networks",
+    "train_study",
+]
+
+
+_KILLED = (
+    "a process of the study was ended from outside, perhaps for want of memory; the"
+    " same command goes on with its networks"
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of the networks that were asked for.
+
+    Attributes
+    ----------
+    runs, done, failed
+        How many were asked for; are in the store now; are given up.
+    trained
+        How many of them this process, and those that it began, have trained.
+    seconds
+        How long it took.
+    failures
+        The networks that are given up, and why.
+    stopped
+        What brought it to an end before all was done: a signal's number, the time, or
+        nothing.
+    warnings
+        What else should be known.
+    """
+
+    runs: int
+    done: int
+    failed: int
+    trained: int
+    seconds: float
+    failures: tuple[Failure, ...]
+    stopped: int | str | None
+    warnings: tuple[str, ...]
+
+
+def train_study(
+    study: Study,
+    store_path: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    executor: Any = "here",
+    part: str | tuple[int, int] | None = None,
+    keep_weights: bool = False,
+    minutes: float | None = None,
+    device: str | None = None,
+    precision: str | None = None,
+    every: float = 120.0,
+    progress: Progress | None = None,
+) -> Result:
+    """Train the networks that a store lacks of a study.
+
+    Parameters
+    ----------
+    study, store_path
+        The networks, and the folder where they go.
+    data
+        The folder of the dataset, if it is not to be downloaded.
+    executor
+        "here", "processes", or an object with a map.
+    part
+        "K/N": only every N-th network, from the K-th on.
+    keep_weights
+        Keep weights too.
+    minutes
+        Stop after so many, in good order.
+    device, precision
+        As `train` takes them.
+    every
+        Seconds between checkpoints.
+    progress
+        Told what is being done and which share of it is done.
+    """
+    runs = wanted(study, part)
+    return _train(
+        *(study, Store(store_path), runs, data, executor, minutes, progress),
+        device=device,
+        precision=precision,
+        keep_weights=keep_weights,
+        every=positive("every", every),
+    )
+
+
+def train_networks(
+    study: Study,
+    store_path: str | os.PathLike[str],
+    width: int,
+    seeds: Sequence[int],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    executor: Any = "here",
+    minutes: float | None = None,
+    progress: Progress | None = None,
+    **how: Any,
+) -> Result:
+    """Train exactly these networks, of any width, as the study trains its own.
+
+    What a store has of them is not trained again, and what fails is not replaced.
+    `how` is what `train_study` takes besides.
+    """
+    runs = {whole("width", width, 1): [whole("seed", seed) for seed in seeds]}
+    return _train(
+        *(study, Store(store_path), runs, data, executor, minutes, progress),
+        retry=False,
+        **how,
+    )
+
+
+def _train(
+    study: Study,
+    store: Store,
+    runs: Wanted,
+    data: Any,
+    executor: Any,
+    minutes: float | None,
+    progress: Progress | None,
+    *,
+    device: str | None = None,
+    **how: Any,
+) -> Result:
+    started = time.time()
+    end = None if minutes is None else started + 60 * positive("minutes", minutes)
+    executor = executor_of(executor, device)
+    folder = None if data is None else Path(data)
+    loaded = load_data(study.dataset, folder=folder)
+    check_targets(store, loaded)
+    begin(study, store)
+    warnings: dict[str, None] = {}
+    errors: list[BaseException] = []
+    trained = 0
+    with Worker(store.path / "unfinished") as order:
+        stop = Stop(order.path, end)
+        devices = devices_of(executor, device)
+        task = Task(study, store, runs, stop, folder, workers=len(devices), **how)
+        function: Any = work
+        if isinstance(executor, Here):
+            function = functools.partial(work, data=loaded, progress=progress)
+        with heeding_signals(stop) as heard:
+            tasks = [replace(task, device=each) for each in devices]
+            for outcome in executor.map(function, tasks):
+                if isinstance(outcome, BrokenExecutor):
+                    warnings[_KILLED] = None
+                elif isinstance(outcome, BaseException):
+                    errors.append(outcome)
+                    stop.now()
+                else:
+                    trained += outcome.trained
+                    warnings |= dict.fromkeys(outcome.warnings)
+    with contextlib.suppress(OSError):  # not empty
+        (store.path / "unfinished").rmdir()
+    if errors:
+        raise errors[0]
+    retry = how.get("retry", True)
+    left = sum(map(len, lacking(study, store, runs, retry=retry).values()))
+    failures = left_out(study, store, runs, retry=retry)
+    stopped = heard[0] if heard else "time" if left and stop.late() else None
+    asked = sum(map(len, runs.values()))
+    return Result(
+        asked,
+        asked - left - len(failures),
+        len(failures),
+        trained,
+        time.time() - started,
+        tuple(failures),
+        stopped,
+        (*warnings, *_sentences(left, failures, stopped)),
+    )
+
+
+def _sentences(
+    left: int, failures: Sequence[Failure], stopped: int | str | None
+) -> list[str]:
+    said = [
+        f"{each.pool}/{each.seed} is left out: {each.reason}; the ensembles of its pool"
+        " are drawn from the others"
+        for each in failures
+    ]
+    if left and stopped is None:
+        said.append(
+            f"{left} networks are not done: other processes train them, or they could"
+            " not be trained; the same command takes up what is left"
+        )
+    return said

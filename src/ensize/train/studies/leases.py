@@ -47,6 +47,8 @@ _LEASE = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
 class Worker:
     """A process at work on a store, from beginning to end of a ``with`` block.
 
+    Its file is `path`.
+
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> with Worker(folder) as one, Worker(folder) as other:
@@ -57,15 +59,15 @@ class Worker:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         name = f"{platform.node()[:100]}-{os.getpid()}-{secrets.token_hex(8)}.worker"
-        self._path = folder / name
+        self.path = folder / name
         self._held: list[Path] = []
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         """Show that this process is at work, and go on showing it."""
-        with reported(self._path, "written"):
+        with reported(self.path, "written"):
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("x+b", buffering=0)
+            self._file = self.path.open("x+b", buffering=0)
             machine = _machine() if _locked(self._file, fcntl.LOCK_EX) else None
             self._file.write(json.dumps({"machine": machine}).encode())
         self._tidy()
@@ -76,7 +78,7 @@ class Worker:
         """Give everything back."""
         self._ended.set()
         self.release()
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
         self._file.close()
 
     def take(self, pool: str, seeds: Iterable[int]) -> list[int]:
@@ -119,11 +121,11 @@ class Worker:
 
     def _link(self, lease: Path) -> bool:
         try:
-            os.link(self._path, lease)
+            os.link(self.path, lease)
         except FileExistsError:
             # Over NFS the answer may get lost although the link was made.
             with contextlib.suppress(FileNotFoundError):
-                return lease.samefile(self._path)
+                return lease.samefile(self.path)
             return False
         except OSError as error:
             if error.errno == errno.ENOENT:
