@@ -12,10 +12,11 @@ from ensize.train.studies import leases
 from ensize.train.studies.leases import PATIENCE, Worker
 
 POOL = "mlp-w8"
+# The room is read by itself: it needs none of the seconds that torch takes to begin.
 HOLD = """
-import sys, time
+import runpy, sys
 from pathlib import Path
-from ensize.train.studies.leases import Worker
+Worker = runpy.run_path(sys.argv[3])["Worker"]
 with Worker(Path(sys.argv[1])) as worker:
     print(worker.take("mlp-w8", range(int(sys.argv[2]))), flush=True)
     sys.stdin.read()
@@ -25,7 +26,7 @@ with Worker(Path(sys.argv[1])) as worker:
 def begin(folder, seeds):
     """Start a process that takes some networks, and holds them until it is told."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, folder, str(seeds)],
+        [sys.executable, "-c", HOLD, folder, str(seeds), leases.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -72,8 +73,22 @@ def test_a_live_process_keeps_its_networks_and_a_killed_one_loses_them(tmp_path)
         assert worker.take(POOL, [0, 1, 2, 3]) == [3]
         kill(process)
         assert worker.take(POOL, [0, 1, 2, 3]) == [0, 1, 2]
-    # Only the dead process's own file stays, until it is old.
+    # Only the dead process's own file stays, until the next one begins.
     assert [Path(each).suffix for each in files(tmp_path)] == [".worker"]
+    with Worker(tmp_path):
+        pass
+    assert files(tmp_path) == []
+
+
+def test_a_worker_that_is_just_beginning_is_not_tidied_away(tmp_path):
+    beginning, dead = tmp_path / "a.worker", tmp_path / "b.worker"
+    beginning.touch()
+    dead.touch()
+    seen = time.time() - PATIENCE - 60
+    os.utime(dead, (seen, seen))
+    with Worker(tmp_path):
+        assert beginning.exists()
+        assert not dead.exists()
 
 
 def test_only_one_takes_over_from_the_dead(tmp_path):

@@ -5,6 +5,8 @@ and yields their results. Each task is one worker on the same store, which takes
 networks one committee after another: so workers share the work by what they finish,
 not by what they were given. `devices` names one device for each worker; an executor
 of another library need not have it, and gets as many tasks as it has `workers`.
+
+An executor gets a name by a line in `EXECUTORS`: what makes one for a device.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from typing import Any, Protocol, TypeVar
 
@@ -26,7 +27,6 @@ from ensize.threads import cores
 
 T = TypeVar("T")
 R = TypeVar("R")
-EXECUTORS = ("here", "processes")
 
 
 class Executor(Protocol):
@@ -52,12 +52,19 @@ class Here:
 class Processes:
     """In processes on this machine: one for each GPU, or one for each core.
 
-    A process that dies takes nothing with it but its own task; its end is yielded in
-    place of the result. All end with this process, however it ends.
+    A process that dies, or an error in one, takes nothing with it but its own task, and
+    is yielded in place of the result. All end with this process, however it ends.
     """
 
     def __init__(self, devices: Sequence[str] | None = None) -> None:
-        self.devices = tuple(devices or _devices())
+        self.devices = tuple(devices or _devices(None))
+
+    @classmethod
+    def on(cls, device: str | None = None) -> Processes:
+        """Use all there is of a device, one GPU if it is named by its number."""
+        if device is None or device == "cuda":
+            return cls(_devices(device))
+        return cls([device] * (cores() if device == "cpu" else 1))
 
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T]
@@ -73,27 +80,29 @@ class Processes:
             for result in as_completed(results):
                 try:
                     yield result.result()
-                except BrokenProcessPool as error:
+                except Exception as error:  # noqa: BLE001 - the others come to an end first
                     yield error
         finally:
             for pool in pools:
                 pool.shutdown(cancel_futures=True)
 
 
+EXECUTORS: dict[str, Callable[[str | None], Any]] = {
+    "here": Here,
+    "processes": Processes.on,
+}
+
+
 def executor_of(executor: str | Executor, device: str | None = None) -> Any:
     """Take an executor by its name, or one that is handed in."""
-    if not isinstance(executor, str):
-        if not callable(getattr(executor, "map", None)):
-            raise InputError(
-                f"executor is {executor!r}, which has no map; give"
-                f" {' or '.join(map(repr, EXECUTORS))}, or an object with map"
-            )
-        return executor
-    if one_of("executor", executor, EXECUTORS) == "here":
-        return Here(device)
-    if device is None or device == "cuda":
-        return Processes(None if device is None else _devices("cuda"))
-    return Processes([device] * (cores() if device == "cpu" else 1))
+    if isinstance(executor, str):
+        return EXECUTORS[one_of("executor", executor, list(EXECUTORS))](device)
+    if not callable(getattr(executor, "map", None)):
+        raise InputError(
+            f"executor is {executor!r}, which has no map; give"
+            f" {' or '.join(map(repr, EXECUTORS))}, or an object with map"
+        )
+    return executor
 
 
 def devices_of(executor: Any, device: str | None) -> tuple[str | None, ...]:
@@ -104,8 +113,10 @@ def devices_of(executor: Any, device: str | None) -> tuple[str | None, ...]:
     return (device,) * int(workers)
 
 
-def _devices(kind: str | None = None) -> list[str]:
-    gpus = torch.cuda.device_count() if kind != "cpu" else 0
+def _devices(kind: str | None) -> list[str]:
+    gpus = torch.cuda.device_count()
+    if kind == "cuda" and not gpus:
+        raise InputError("device is 'cuda', and there is no GPU here; give --device cpu")
     return [f"cuda:{i}" for i in range(gpus)] or ["cpu"] * cores()
 
 

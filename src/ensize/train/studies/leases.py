@@ -69,7 +69,11 @@ class Worker:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("x+b", buffering=0)
             machine = _machine() if _locked(self._file, fcntl.LOCK_EX) else None
-            self._file.write(json.dumps({"machine": machine}).encode())
+            try:
+                self._file.write(json.dumps({"machine": machine}).encode())
+            except OSError:
+                self.path.unlink(missing_ok=True)
+                raise
         self._tidy()
         threading.Thread(target=self._beat, daemon=True).start()
         return self
@@ -160,13 +164,15 @@ class Worker:
                 os.utime(self._file.fileno())
 
     def _tidy(self) -> None:
-        """Remove the files of workers that died long ago."""
+        """Remove the files of dead workers; their leases stay, and are seen as dead."""
         now = os.fstat(self._file.fileno()).st_mtime
         for entry in listed(self._folder):
             if not entry.name.endswith(".worker") or not entry.is_file():
                 continue
             with contextlib.suppress(OSError):
-                old = now - entry.stat().st_mtime > PATIENCE
+                seen = entry.stat()
+                # An empty one may have been made a moment ago.
+                old = seen.st_size > 0 or now - seen.st_mtime > PATIENCE
                 if old and not self._alive(Path(entry.path)):
                     Path(entry.path).unlink()
 
