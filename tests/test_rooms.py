@@ -29,6 +29,7 @@ ORDER = [
     "splits",
     "searches",
     "synthetic",
+    "evidence",
     "claims",
     "figures",
     "reports",
