@@ -15,15 +15,17 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from multiprocessing.connection import wait
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 
 from ensize.checks import InputError, one_of
 from ensize.threads import cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -116,7 +118,9 @@ def devices_of(executor: Any, device: str | None) -> tuple[str | None, ...]:
 def _devices(kind: str | None) -> list[str]:
     gpus = torch.cuda.device_count()
     if kind == "cuda" and not gpus:
-        raise InputError("device is 'cuda', and there is no GPU here; give --device cpu")
+        raise InputError(
+            "device is 'cuda', and there is no GPU here; give --device cpu"
+        )
     return [f"cuda:{i}" for i in range(gpus)] or ["cpu"] * cores()
 
 

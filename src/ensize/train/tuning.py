@@ -14,7 +14,7 @@ import numpy as np
 from ensize.checks import InputError
 from ensize.curves import score
 from ensize.predictions import Predictions
-from ensize.stores.files import listed, publish, reported
+from ensize.stores.files import brief, listed, publish, reported
 from ensize.train.loop import Recipe, train
 from ensize.train.unfinished import checkpoint_of, checkpoints_in, nameable
 
@@ -115,7 +115,10 @@ def tune(
     networks = [scores[i] for i in range(len(recipes))]
     settings = _settings(grid, networks)
     return {
-        **{"family": family, "width": width, "study": study, "data": data.fingerprint},
+        "family": family,
+        "width": width,
+        "study": study,
+        "data": data.fingerprint,
         "validation_objects": len(subset.y_test),
         "epochs": recipes[0].epochs,
         "by": grid.by,
@@ -138,8 +141,14 @@ def _scores_in(folder: Path) -> dict[int, dict[str, Any]]:
         if entry.name.endswith(".json"):
             path = folder / entry.name
             with reported(path):
-                said = json.loads(path.read_bytes())
-            found |= {int(i): each for i, each in said.items()}
+                text = path.read_bytes()
+            try:
+                found |= {int(i): dict(each) for i, each in json.loads(text).items()}
+            except (AttributeError, TypeError, ValueError) as error:
+                raise InputError(
+                    f"{path} is not as it was written ({brief(error)}); delete it, and"
+                    " the search goes on without it"
+                ) from error
     return found
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 import time
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ensize.checks import positive, whole
+from ensize.checks import InputError, positive, whole
 from ensize.stores import Store
 from ensize.train.executors import Here, devices_of, executor_of
 from ensize.train.images import load_data
@@ -41,7 +42,7 @@ from ensize.train.studies.work import Task, check_targets, work
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ensize.predictions import Progress
 
@@ -54,15 +55,19 @@ __all__ = [
     "Study",
     "costs",
     "missing",
+    "study_of",
     "train_networks",
     "train_study",
 ]
-
 
 _KILLED = (
     "a process of the study was ended from outside, perhaps for want of memory; the"
     " same command goes on with its networks"
 )
+_ELSEWHERE = (
+    "{} networks are being trained by other processes; this one has no more to do"
+)
+_WATCH = 2.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,9 @@ class Result:
         How many were asked for; are in the store now; are given up.
     trained
         How many of them this process, and those that it began, have trained.
+    given_up
+        How many could not be trained this time, for want of memory or the like; the
+        same command tries them again.
     seconds
         How long it took.
     failures
@@ -90,6 +98,7 @@ class Result:
     done: int
     failed: int
     trained: int
+    given_up: int
     seconds: float
     failures: tuple[Failure, ...]
     stopped: int | str | None
@@ -108,6 +117,7 @@ def train_study(
     device: str | None = None,
     precision: str | None = None,
     every: float = 120.0,
+    retry: bool = True,
     progress: Progress | None = None,
 ) -> Result:
     """Train the networks that a store lacks of a study.
@@ -130,6 +140,8 @@ def train_study(
         As `train` takes them.
     every
         Seconds between checkpoints.
+    retry
+        Whether a network that diverges is replaced, once, by one of a new seed.
     progress
         Told what is being done and which share of it is done.
     """
@@ -139,6 +151,7 @@ def train_study(
         device=device,
         precision=precision,
         keep_weights=keep_weights,
+        retry=retry,
         every=positive("every", every),
     )
 
@@ -168,6 +181,17 @@ def train_networks(
     )
 
 
+def study_of(text: str | os.PathLike[str]) -> Study:
+    """Read a study file, or take one of the paper's studies by its name."""
+    path = Path(text)
+    if path.exists() or path.suffix or len(path.parts) > 1:
+        return Study.read(path)
+    try:
+        return Study.preset(str(text))
+    except InputError as error:
+        raise InputError(f"{error}; or give a study file, NAME.toml") from error
+
+
 def _train(
     study: Study,
     store: Store,
@@ -178,6 +202,7 @@ def _train(
     progress: Progress | None,
     *,
     device: str | None = None,
+    retry: bool = True,
     **how: Any,
 ) -> Result:
     started = time.time()
@@ -189,15 +214,20 @@ def _train(
     begin(study, store)
     warnings: dict[str, None] = {}
     errors: list[BaseException] = []
-    trained = 0
+    trained = given_up = 0
     with Worker(store.path / "unfinished") as order:
         stop = Stop(order.path, end)
         devices = devices_of(executor, device)
-        task = Task(study, store, runs, stop, folder, workers=len(devices), **how)
+        task = Task(
+            *(study, store, runs, stop, folder),
+            **{"workers": len(devices), "retry": retry, **how},
+        )
         function: Any = work
         if isinstance(executor, Here):
             function = functools.partial(work, data=loaded, progress=progress)
-        with heeding_signals(stop) as heard:
+            progress = None
+        lacks = functools.partial(lacking, study, store, runs, retry=retry)
+        with heeding_signals(stop) as heard, _watched(lacks, progress):
             tasks = [replace(task, device=each) for each in devices]
             for outcome in executor.map(function, tasks):
                 if isinstance(outcome, BrokenExecutor):
@@ -207,39 +237,58 @@ def _train(
                     stop.now()
                 else:
                     trained += outcome.trained
+                    given_up += outcome.given_up
                     warnings |= dict.fromkeys(outcome.warnings)
     with contextlib.suppress(OSError):  # not empty
         (store.path / "unfinished").rmdir()
     if errors:
         raise errors[0]
-    retry = how.get("retry", True)
-    left = sum(map(len, lacking(study, store, runs, retry=retry).values()))
+    left = sum(map(len, lacks().values()))
     failures = left_out(study, store, runs, retry=retry)
     stopped = heard[0] if heard else "time" if left and stop.late() else None
     asked = sum(map(len, runs.values()))
+    if left and stopped is None and not given_up and not warnings:
+        warnings[_ELSEWHERE.format(left)] = None
     return Result(
         asked,
         asked - left - len(failures),
         len(failures),
         trained,
+        given_up,
         time.time() - started,
         tuple(failures),
         stopped,
-        (*warnings, *_sentences(left, failures, stopped)),
+        (*warnings, *map(_sentence, failures)),
     )
 
 
-def _sentences(
-    left: int, failures: Sequence[Failure], stopped: int | str | None
-) -> list[str]:
-    said = [
-        f"{each.pool}/{each.seed} is left out: {each.reason}; the ensembles of its pool"
-        " are drawn from the others"
-        for each in failures
-    ]
-    if left and stopped is None:
-        said.append(
-            f"{left} networks are not done: other processes train them, or they could"
-            " not be trained; the same command takes up what is left"
-        )
-    return said
+@contextlib.contextmanager
+def _watched(lacks: Any, progress: Progress | None) -> Iterator[None]:
+    """Tell of networks as they come into the store, whoever trains them."""
+    if progress is None:
+        yield
+        return
+    over = threading.Event()
+
+    def count() -> int:
+        return sum(map(len, lacks().values()))
+
+    def watch(ahead: int) -> None:
+        while not over.wait(_WATCH):
+            with contextlib.suppress(InputError):  # work will meet it, and say so
+                progress("training", 1 - count() / ahead)
+
+    thread = threading.Thread(target=watch, args=(max(count(), 1),), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _sentence(left_out: Failure) -> str:
+    return (
+        f"{left_out.pool}/{left_out.seed} is left out: {left_out.reason}; the ensembles"
+        " of its pool are drawn from the others"
+    )

@@ -171,7 +171,7 @@ def _known(where: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:
 def _text(key: str, table: Mapping[str, Any]) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value.isprintable() or not value.strip():
-        raise InputError(f"{key} is {value!r}; give {key} = \"…\", a line of text")
+        raise InputError(f'{key} is {value!r}; give {key} = "…", a line of text')
     return value
 
 

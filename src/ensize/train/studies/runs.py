@@ -119,7 +119,9 @@ def chosen(store: Store, pool: str) -> dict[str, float] | None:
             return None
         text = path.read_bytes()
     try:
-        return {str(key): float(each) for key, each in json.loads(text)["chosen"].items()}
+        return {
+            str(key): float(each) for key, each in json.loads(text)["chosen"].items()
+        }
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} is not as it was written ({brief(error)}); delete it, and the"

@@ -82,6 +82,7 @@ class Outcome:
     """What a process did: how many networks it trained, and what should be said."""
 
     trained: int = 0
+    given_up: int = 0
     warnings: list[str] = field(default_factory=list)
 
 
@@ -254,8 +255,11 @@ class _Work:
                 checkpoint=checkpoint,
                 **self._how(self._telling("training", self.done, cost)),
             )
+        except Interrupted:
+            raise
         except (RuntimeError, MemoryError) as error:
             self.given_up |= {(width, seed) for seed in seeds}
+            self.outcome.given_up += len(seeds)
             first = (str(error) or type(error).__name__).splitlines()[0]
             self.outcome.warnings.append(
                 f"{len(seeds)} networks of {pool} could not be trained ({first}); the"
