@@ -215,10 +215,10 @@ def plane_of(
     >>> from ensize.synthetic import Family
     >>> worlds = [Family.splits_pay().of(s) for s in (20_000, 80_000, 320_000)]
     >>> plane = plane_of([world.predictions(4) for world in worlds])
-    >>> plane.at([1, 4]).round(1)
-    array([[1.1, 0.9],
-           [0.7, 0.5],
-           [0.5, 0.4]])
+    >>> plane.at([1, 4]).round(2)
+    array([[0.7 , 0.55],
+           [0.54, 0.41],
+           [0.49, 0.36]])
     """
     found = sources_of(source, family)
     separate = None if calibrate_on is None else matching(calibrate_on, found)
