@@ -10,7 +10,7 @@ help:  ## say what can be made
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,figures]' --group dev
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,figures]' --group dev --group docs
 	touch $@
 
 demo: .venv/ready  ## the main job, from predictions to a law, on a world whose answer is known
@@ -24,6 +24,19 @@ lint: .venv/ready  ## style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+test-slow: .venv/ready  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+coverage: .venv/ready  ## which branches of the source the tests take
+	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
+
+docs: .venv/ready  ## the site, in docs/_build; a broken link fails
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
+
+wheel: .venv/ready  ## the wheel, installed alone in a new environment and tried there
+	rm -rf dist && $(BIN)/python -m build --quiet
+	$(BIN)/python .ci/try_wheel.py dist/*.whl
+
 format: .venv/ready  ## put the source in its form
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -34,4 +47,4 @@ bench: .venv/ready  ## the measured ratios of docs/benchmarks.md and docs/estima
 	$(BIN)/python benchmarks/estimates.py
 
 clean:  ## remove what was made
-	rm -rf .venv demo dist
+	rm -rf .venv demo dist docs/_build docs/reference
