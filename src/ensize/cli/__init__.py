@@ -13,7 +13,7 @@ import sys
 import typer
 
 from ensize.checks import InputError
-from ensize.cli import keeping, scoring, showing
+from ensize.cli import keeping, scoring, showing, training
 from ensize.cli.printing import err
 
 app = typer.Typer(
@@ -23,7 +23,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (scoring.score, scoring.fit, keeping.status, keeping.verify, showing.demo):
+for verb in (
+    *(scoring.score, scoring.fit),
+    training.study,
+    *(keeping.status, keeping.verify),
+    showing.demo,
+):
     app.command()(verb)
 
 

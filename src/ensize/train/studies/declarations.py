@@ -137,7 +137,7 @@ class Study:
     def grid_at(self, width: int) -> Tuning | None:
         """Say what is tuned at a width: all but what the study states for it."""
         stated = self.overrides.get(self._nearest(width), {})
-        fixed = {key: (stated[key],) for key in TUNED if key in stated}
+        fixed: dict[str, Any] = {k: (stated[k],) for k in TUNED if k in stated}
         return self.tuning and dataclasses.replace(self.tuning, **fixed)
 
     def toml(self) -> str:

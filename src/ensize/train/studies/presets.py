@@ -65,7 +65,7 @@ def declared(name: str) -> dict[str, Any]:
     widths = _VGG if family == "vgg16" else _WIDE[dataset]
     recipe = {"epochs": 200, "batch": 128, "momentum": 0.9}
     recipe |= {"learning_rate": _RATES[family], "weight_decay": 3e-4, "dropout": 0.0}
-    study = {"name": name, "dataset": dataset, "family": family}
+    study: dict[str, Any] = {"name": name, "dataset": dataset, "family": family}
     study["widths"] = list(widths)
     study["networks"] = [networks(dataset, family, width) for width in widths]
     if unregularized:

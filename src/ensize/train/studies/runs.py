@@ -166,13 +166,17 @@ _ALIKE = ("name", "family", "tuning")
 def _difference(there: Study, study: Study) -> str:
     """Name the first thing that makes other networks of the same seeds."""
     pairs = [(key, getattr(there, key), getattr(study, key)) for key in _ALIKE]
-    data = (Path(each.dataset).name for each in (there, study))
-    pairs.append(("dataset", *data))
+    theirs, ours = (Path(each.dataset).name for each in (there, study))
+    pairs.append(("dataset", theirs, ours))
     for width in study.widths:
         if width in there.widths:
             for field in dataclasses.fields(study.recipe):
-                each = (getattr(s.recipe_at(width), field.name) for s in (there, study))
-                pairs.append((f"{field.name} at width {width}", *each))
+                what = f"{field.name} at width {width}"
+                theirs, ours = (
+                    getattr(each.recipe_at(width), field.name)
+                    for each in (there, study)
+                )
+                pairs.append((what, theirs, ours))
     for what, theirs, ours in pairs:
         if theirs != ours:
             return f"its {what} is {theirs!r}, and here {ours!r}"

@@ -105,7 +105,7 @@ def work(
 
 def facts(study: Study, data: Data, width: int, recipe: Recipe) -> dict[str, Any]:
     """Say what a store is told of all networks of a width."""
-    of = {"shape": data.shape, "classes": data.classes}
+    of: dict[str, Any] = {"shape": data.shape, "classes": data.classes}
     values = dataclasses.asdict(recipe).items()
     said = ", ".join(f"{key} {value}" for key, value in values)
     return {
@@ -304,9 +304,11 @@ class _Work:
 
     def _cost(self, width: int) -> float:
         """Say how much work a network is, in multiply-adds for each object."""
-        of = {"shape": self.data.shape, "classes": self.data.classes}
-        each = multiply_adds(self.study.family, width, **of)
-        return each * self.study.recipe_at(width).epochs
+        data = self.data
+        each = multiply_adds(
+            self.study.family, width, shape=data.shape, classes=data.classes
+        )
+        return float(each * self.study.recipe_at(width).epochs)
 
     def _telling(
         self, what: str, done: float = 0.0, cost: float | None = None
