@@ -20,16 +20,29 @@ def status(store: StoreFolder, as_json: Json = False) -> None:
     _print_status(Store.open(store), None, as_json=as_json)
 
 
-def verify(store: StoreFolder, as_json: Json = False) -> None:
+def verify(
+    store: StoreFolder,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Move damaged files into damaged/ in the store; nothing is deleted.",
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Read every byte of a store and say whether each file is as it was written."""
     from ensize.stores import Store
 
     opened = Store.open(store)
     with shown_progress() as progress:
-        damaged = opened.verify(progress=progress)
-    found = [{"path": each.path, "reason": each.reason} for each in damaged]
+        damaged = opened.verify(repair=repair, progress=progress)
+    found = [
+        {"path": each.path, "reason": each.reason, "moved": each.moved}
+        for each in damaged
+    ]
     _print_status(opened, found, as_json=as_json)
-    if found:
+    if any(each.moved is None for each in damaged):
         raise typer.Exit(1)
 
 
@@ -41,6 +54,11 @@ def _print_status(store: Any, damaged: Any, *, as_json: bool) -> None:
         warnings.append(
             f"{partial} files are unfinished: of writers that are still at work, or"
             " that were killed; no reader takes them"
+        )
+    if any(each["moved"] for each in damaged or []):
+        warnings.append(
+            "what was damaged is now in damaged/, with the reasons; record what is"
+            " missing again, or give the same study"
         )
     warn(warnings)
     columns = ["name", "width", "size", "networks", "form", "objects", "classes"]
@@ -55,3 +73,5 @@ def _print_status(store: Any, damaged: Any, *, as_json: bool) -> None:
         say("Every file is as it was written.")
     for each in damaged or []:
         say(f"damaged: {each['path']}: {each['reason']}")
+        if each["moved"]:
+            say(f"moved to {each['moved']}")

@@ -1,19 +1,28 @@
-"""Damage: files of a store that are not as they were written."""
+"""Damage: files of a store that are not as they were written, and their repair.
+
+To repair is to move them aside, into ``damaged/1/`` and so on, where they keep the
+path that they had in the store, with the reasons in a file. Nothing is deleted, and
+what is missing then can be recorded, or trained, again.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import os
+import tomllib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ensize.checks import InputError
-from ensize.stores.files import listed, reported
+from ensize.stores.files import listed, open_safetensors, publish, reported
 from ensize.stores.networks import (
     NETWORK_NAME,
     Network,
+    as_json,
     damaged,
     differing,
     fingerprint,
@@ -24,24 +33,44 @@ from ensize.stores.networks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ensize.predictions import Progress
 
 T = TypeVar("T")
+# What a disk says of a file that is lost, where other errors may pass: a file that we
+# may not read today can be whole.
+_LOST = {errno.EIO, errno.EISDIR, errno.ELOOP, errno.EBADMSG}
+# Beside the pools: what a study and a search leave, by how it is written.
+_TEXTS = ("study.toml", "tuning/*.json", "failures/*/*.json", "searches/**/*.json")
+_WEIGHTS = "weights/*/*.safetensors"
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A file that is not as it was written: its path in the store, and the reason."""
+    """A file that is not as it was written.
+
+    Attributes
+    ----------
+    path
+        Where it is in the store.
+    reason
+        What is wrong with it.
+    read
+        Whether it could be read; one that could not may be whole.
+    moved
+        Where repair has put it.
+    """
 
     path: str
     reason: str
+    read: bool = True
+    moved: str | None = None
 
 
 def find_damage(root: Path, *, progress: Progress | None = None) -> tuple[Damage, ...]:
     """Read every byte of a store's networks, and compare what its files say."""
-    found: dict[Path, str] = {}
+    found: dict[Path, InputError] = {}
     pools: dict[Path, list[Network]] = {}
     files: list[Path] = []
     for folder in map(Path, listed(root / "pools")):
@@ -81,10 +110,74 @@ def find_damage(root: Path, *, progress: Progress | None = None) -> tuple[Damage
             if os.path.lexists(path):
                 claim = read_claim(path)
                 _compare(path, claim, usual or claim)
+    for path in sorted(each for form in _TEXTS for each in root.glob(form)):
+        with _noted(found, path):
+            _read_text(path)
+    for path in sorted(root.glob(_WEIGHTS)):
+        with _noted(found, path):
+            open_safetensors(unlinked(path))
     return tuple(
-        Damage(str(path.relative_to(root)), reason)
-        for path, reason in sorted(found.items())
+        Damage(str(path.relative_to(root)), str(error), _was_read(error))
+        for path, error in sorted(found.items())
     )
+
+
+def set_aside(root: Path, found: Sequence[Damage]) -> tuple[Damage, ...]:
+    """Move damaged files out of the way, but what is not ours, or could not be read."""
+    ours = {each.path for each in found if each.read and not _linked(root, each.path)}
+    if not ours:
+        return tuple(found)
+    folder = _fresh(root / "damaged")
+    reasons = {each.path: each.reason for each in found if each.path in ours}
+    publish(folder / "reasons.json", [as_json(reasons)])
+    for path in reasons:
+        aside = folder / path
+        with reported(root / path, "moved"):
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # somebody has moved it
+                (root / path).rename(aside)
+    name = folder.relative_to(root)
+    return tuple(
+        replace(each, moved=str(name / each.path)) if each.path in ours else each
+        for each in found
+    )
+
+
+def _linked(root: Path, path: str) -> bool:
+    """Tell whether a link leads to a file, perhaps out of the store."""
+    return any((root / each).is_symlink() for each in Path(path).parents if each.parts)
+
+
+def _fresh(folder: Path) -> Path:
+    """Make the first numbered folder that nobody has made."""
+    with reported(folder, "written"):
+        unlinked(folder).mkdir(exist_ok=True)
+        number = 1
+        while True:
+            try:
+                (folder / str(number)).mkdir()
+            except FileExistsError:
+                number += 1
+            else:
+                return folder / str(number)
+
+
+def _read_text(path: Path) -> None:
+    """Read TOML, or JSON, as far as its form goes."""
+    with reported(unlinked(path)):
+        content = path.read_bytes()
+    try:
+        if path.suffix == ".toml":
+            tomllib.loads(content.decode())
+        else:
+            json.loads(content)
+    except (RecursionError, ValueError) as error:
+        raise damaged(path, f"it is no {path.suffix[1:].upper()} file") from error
+
+
+def _was_read(error: InputError) -> bool:
+    cause = error.__cause__
+    return not isinstance(cause, OSError) or cause.errno in _LOST
 
 
 def _read_whole(path: Path) -> Network:
@@ -106,8 +199,8 @@ def _most(said: Counter[T]) -> T:
 
 
 @contextlib.contextmanager
-def _noted(found: dict[Path, str], path: Path) -> Iterator[None]:
+def _noted(found: dict[Path, InputError], path: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        found[path] = str(error)
+        found[path] = error

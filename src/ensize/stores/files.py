@@ -125,7 +125,7 @@ def open_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FileArray]]:
     with reported(path):
         try:
             # The library checks every size and offset against the file.
-            with safe_open(path, framework="numpy"), path.open("rb") as file:
+            with path.open("rb") as file, safe_open(path, framework="numpy"):
                 length = int.from_bytes(file.read(8), "little")
                 header = json.loads(file.read(length))
         except (SafetensorError, ValueError) as error:

@@ -14,7 +14,7 @@ import numpy as np
 from ensize.checks import InputError, one_of, positive, whole
 from ensize.predictions import Pool, Predictions, Progress
 from ensize.sketches import Grid, Sketch
-from ensize.stores.damage import Damage, find_damage
+from ensize.stores.damage import Damage, find_damage, set_aside
 from ensize.stores.files import listed, publish, reported
 from ensize.stores.networks import (
     COMMON,
@@ -226,9 +226,15 @@ class Store:
         found = [*self.path.glob(".*.partial"), *self.path.glob("pools/*/.*.partial")]
         return tuple(sorted(found))
 
-    def verify(self, *, progress: Progress | None = None) -> tuple[Damage, ...]:
-        """Read every byte, and list the files that are not as they were written."""
-        return find_damage(self.path, progress=progress)
+    def verify(
+        self, *, repair: bool = False, progress: Progress | None = None
+    ) -> tuple[Damage, ...]:
+        """Read every byte, and list the files that are not as they were written.
+
+        With `repair` they are moved into `damaged/`, and nothing is deleted.
+        """
+        found = find_damage(self.path, progress=progress)
+        return set_aside(self.path, found) if repair else found
 
     def _names(self) -> list[str]:
         entries = listed(self.path / "pools")
@@ -314,10 +320,11 @@ class Store:
         self._check(said, targets=targets)
         folder = self._folder(said["pool"])
         path = unlinked(folder / f"{said['seed']}.safetensors")
-        if os.path.lexists(path):
-            return False
+        # Where the targets were lost, a network that is there brings them back.
         if not os.path.lexists(self.path / "targets.npy"):
             publish(self.path / "targets.npy", [targets_file(targets)])
+        if os.path.lexists(path):
+            return False
         if not os.path.lexists(folder / "pool.json"):
             common = {key: said[key] for key in COMMON if key in said}
             common = self._common(said["pool"]) or common

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -183,6 +184,12 @@ def read_claim(path: Path) -> dict[str, str]:
 
 def read_targets(path: Path) -> NDArray[np.int64]:
     """Read the true classes."""
+    with reported(path):
+        if not os.path.lexists(path):
+            raise InputError(
+                f"{path} is missing; add one of the store's networks again with its"
+                " targets (it stays as it is), or give the same study, and it is back"
+            )
     return true_classes(str(path), open_npy(path))
 
 
