@@ -1,30 +1,32 @@
-"""Data sets, held in memory as arrays; batches augmented all at once on the device."""
+"""Data sets, held in memory as arrays."""
 
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
-import importlib.resources
-import tarfile
+import importlib.util
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch.nn import functional
 
 from ensize.checks import InputError, one_of, whole
+from ensize.reading.formats import find_array
 from ensize.stores import reported, true_classes
+from ensize.train.cifar import LAYOUTS, read_cifar
 from ensize.train.networks import FAMILIES
-from ensize.train.seeds import OFFSETS, PAD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
 
     from numpy.typing import NDArray
 
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+DATASETS = (*LAYOUTS, "digits")
+# Of the 1,797 digits, ten batches of 128 are to train on.
+_TRAINED = 1280
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,37 +86,145 @@ class Data:
         )
 
 
-@dataclass(frozen=True)
-class _Cifar:
-    """The official binary files of a data set of 32×32 pictures in colors."""
+def load_data(dataset: str, *, folder: str | os.PathLike[str] | None = None) -> Data:
+    """Read a data set: by its name, or from a file of arrays.
 
-    classes: int
-    train: tuple[str, ...]
-    test: str
-    labels: int  # bytes before each picture, the last of which counts
-    objects: int  # in each of the files to train on
-    archive: str
-    sha256: str
+    Parameters
+    ----------
+    dataset
+        "cifar10", "cifar100" or "digits"; or the path of an .npz file with the arrays
+        x_train, y_train, x_test and y_test.
+    folder
+        Where CIFAR's binary files are; without it they are downloaded once. A file
+        of arrays is looked for there too.
+    """
+    place = None if folder is None else Path(folder)
+    if str(dataset).lower().endswith(".npz"):
+        path = Path(dataset)
+        if place is not None and not path.exists() and (place / path).exists():
+            path = place / path
+        return _of_arrays(path)
+    if one_of("dataset", dataset, DATASETS) == "digits":
+        return _digits()
+    return Data(dataset, **read_cifar(dataset, place))
 
 
-_CIFAR = {
-    "cifar10": _Cifar(
-        10,
-        tuple(f"data_batch_{i}.bin" for i in range(1, 6)),
-        "test_batch.bin",
-        1,
-        10_000,
-        "cifar-10-binary.tar.gz",
-        "md5:c32a1d4ab5d03f1284b67883e8d87530",
-    ),
-    "cifar100": _Cifar(
-        100,
-        ("train.bin",),
-        "test.bin",
-        2,
-        50_000,
-        "cifar-100-binary.tar.gz",
-        "md5:03b5dce01913d631647c71ecec9e9cb8",
-    ),
-}
-_PIXELS = 3 * 32 * 32
+def normalization(
+    data: Data, family: str
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Say by what inputs are shifted and scaled: x becomes (x − mean) / deviation.
+
+    Of pictures these are one number a color, with colors from 0 to 255; of other
+    objects one number for each entry.
+    """
+    declared = FAMILIES[family]
+    if data.pictures:
+        if len(declared.mean) == data.shape[0]:
+            mean, deviation = np.array(declared.mean), np.array(declared.deviation)
+        else:
+            counts = [
+                np.bincount(data.x_train[:, i].reshape(-1), minlength=256)
+                for i in range(data.shape[0])
+            ]
+            levels = np.arange(256) / 255
+            mean = np.array([np.average(levels, weights=each) for each in counts])
+            square = [np.average(levels**2, weights=each) for each in counts]
+            deviation = np.sqrt(np.maximum(np.array(square) - mean**2, 0))
+        mean, deviation = 255 * mean, 255 * deviation
+    else:
+        mean = data.x_train.mean(axis=0, dtype=np.float64)
+        deviation = data.x_train.std(axis=0, dtype=np.float64)
+        # An entry that hardly varies says little, and would say it too loudly.
+        deviation = np.maximum(deviation, 0.1 * deviation.max(initial=0))
+    deviation = np.where(deviation > 0, deviation, 1)
+    return mean.astype(np.float32), deviation.astype(np.float32)
+
+
+def _digits() -> Data:
+    """Read the digits that come with scikit-learn: its file, without importing it."""
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise InputError(
+            "digits come with scikit-learn, which is not installed; pip install"
+            ' "ensize[train]"'
+        )
+    path = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    with reported(path):
+        table = np.loadtxt(
+            gzip.decompress(path.read_bytes()).splitlines(), np.float32, delimiter=","
+        )
+    order = np.random.default_rng(0).permutation(len(table))
+    trained, tested = table[order[:_TRAINED]], table[order[_TRAINED:]]
+    return Data(
+        "digits",
+        *(np.ascontiguousarray(trained[:, :-1]), trained[:, -1].astype(np.int64)),
+        *(np.ascontiguousarray(tested[:, :-1]), tested[:, -1].astype(np.int64)),
+        classes=10,
+        shape=(64,),
+    )
+
+
+def _of_arrays(path: Path) -> Data:
+    """Read anybody's arrays."""
+    held: dict[str, Any] = {}
+    for name in _ARRAYS:
+        array, there = find_array(path, name)
+        if array is None:
+            raise InputError(
+                f"{path} has no array {name}, but {', '.join(there) or 'none'}; write it"
+                " with np.savez(path, x_train=…, y_train=…, x_test=…, y_test=…)"
+            )
+        label = f"{path}[{name}]"
+        held[name] = (
+            true_classes(label, array) if name[0] == "y" else _objects(label, array[:])
+        )
+    for part in ("train", "test"):
+        x, y = held[f"x_{part}"], held[f"y_{part}"]
+        if len(x) != len(y):
+            raise InputError(
+                f"{path} has {len(x)} objects in x_{part} and {len(y)} classes in"
+                f" y_{part}; each object has one"
+            )
+    shape = held["x_train"].shape[1:]
+    if (
+        held["x_test"].shape[1:] != shape
+        or held["x_test"].dtype != held["x_train"].dtype
+    ):
+        raise InputError(
+            f"{path} trains on {held['x_train'].dtype} of shape {shape} and tests on"
+            f" {held['x_test'].dtype} of shape {held['x_test'].shape[1:]}; make them"
+            " alike"
+        )
+    classes = max(2, int(held["y_train"].max()) + 1)
+    if held["y_test"].max() >= classes:
+        raise InputError(
+            f"{path} has the class {held['y_test'].max()} in y_test, and y_train ends"
+            f" with {classes - 1}; classes count from 0, and each is to be learned"
+        )
+    return Data(path.stem, **held, classes=classes, shape=shape)
+
+
+def _objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Take pictures as (objects, channels, height, width), others as float32."""
+    if array.ndim < 2 or not array.size:
+        raise InputError(
+            f"{name} has shape {array.shape}; give one row of numbers, or one picture,"
+            " for each object"
+        )
+    if array.dtype == np.uint8 and array.ndim == 3:
+        return np.ascontiguousarray(array[:, None])
+    if array.dtype == np.uint8 and array.ndim == 4:
+        colors = (1, 3)
+        if array.shape[3] in colors and array.shape[1] not in colors:
+            array = array.transpose(0, 3, 1, 2)
+        return np.ascontiguousarray(array)
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{name} holds {array.dtype}; give numbers")
+    floats = np.ascontiguousarray(array, np.float32)
+    if not np.isfinite(floats).all():
+        first = int(np.argwhere(~np.isfinite(floats))[0, 0])
+        raise InputError(
+            f"{name} has a number that is not finite in float32 at object {first};"
+            " leave that object out, or put a number in its place"
+        )
+    return floats
