@@ -26,8 +26,9 @@ _SAID = {
     "numpy": "NumPy",
     "extra.torch": "PyTorch",
     "extra.device": "device",
+    "extra.precision": "trained in",
     "form": "kept as",
-    "dtype": "precision",
+    "dtype": "numbers",
 }
 
 
