@@ -9,13 +9,12 @@ import hashlib
 import json
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
+from ensize.train.loop import Interrupted, Plan, Trained
 
 from ensize.stores.files import publish
 from ensize.train.images import Data
-from ensize.train.loop import Interrupted, Plan, Trained
 
 OBJECTS, CLASSES = 40, 3
 
@@ -26,9 +25,7 @@ def few_objects():
     y = random.integers(0, CLASSES, 2 * OBJECTS)
     x = (random.normal(size=(2 * OBJECTS, 4)) + y[:, None]).astype(np.float32)
     half = slice(OBJECTS), slice(OBJECTS, None)
-    return Data(
-        "few", x[half[0]], y[half[0]], x[half[1]], y[half[1]], CLASSES, (4,)
-    )
+    return Data("few", x[half[0]], y[half[0]], x[half[1]], y[half[1]], CLASSES, (4,))
 
 
 @dataclass
@@ -116,5 +113,3 @@ def install(monkeypatch, trainer, data=None):
     for room in (work, costs, "ensize.train.studies"):
         monkeypatch.setattr(f"{room}.load_data", lambda *_, **__: data)
     return trainer
-
-

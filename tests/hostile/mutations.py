@@ -16,7 +16,18 @@ BORDERS += [2**53, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 10**18, 10**30, -1, -(2**
 NUMBERS = [str(each) for each in BORDERS]
 NUMBERS += ["nan", "inf", "-inf", "1e308", "1e-320", "-1e308", "1e999", "-0.0", "0x10"]
 NUMBERS += ["1_0", "٣", "½", "1e", "", " ", "1e3", ".5", "True", "9" * 5000, "1" * 400]
-NASTY = ["\0", "\x1b[31m", "[red]", "{}", "%s%n", "../..", "/", "\\", "\ufeff", "\u2028"]
+NASTY = [
+    "\0",
+    "\x1b[31m",
+    "[red]",
+    "{}",
+    "%s%n",
+    "../..",
+    "/",
+    "\\",
+    "\ufeff",
+    "\u2028",
+]
 NASTY += ["</script>", "𝔘", "\u202e", "a" * 300, "\r", "\n", "\t", '"', "'", "=", "#"]
 
 
@@ -146,7 +157,9 @@ def archive(random, members):
 def bomb(random):
     """Write an .npz whose member becomes a thousand times as large, or says so."""
     size = random.choice([2**20, 2**24, 2**27])
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({size // 4000}, 1000)}}"
+    header = (
+        f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({size // 4000}, 1000)}}"
+    )
     start = b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + header.ljust(118).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:

@@ -11,24 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensize.checks import InputError
 from ensize.curves import Curve, score
-from ensize.draws import disjoint, subsets
-from ensize.forecasts.refits import (
-    PAPER_SIZES,
-    cut_means,
-    key_of,
-    paper_cuts,
-)
 from ensize.predictions import Predictions
-from ensize.profiles import spaced
-from ensize.scores import score_ensembles, shares_of
-from ensize.scores.search import profiles, sketch_of
-from ensize.temperatures import calibrate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from ensize.predictions import Progress

@@ -78,8 +78,9 @@ class Forecast:
         level = self.options["level"] if level is None else level_of(level)
         sizes = sizes_of("n", n)
         flat = sizes.ravel()
-        value, half = self.refits.at(flat), self.refits.half_width(
-            self.refits.luck(flat), level
+        value, half = (
+            self.refits.at(flat),
+            self.refits.half_width(self.refits.luck(flat), level),
         )
         low = np.maximum(value - half, 0.0).reshape(sizes.shape)
         return low[()], (value + half).reshape(sizes.shape)[()]
@@ -126,7 +127,9 @@ class Forecast:
         names = ("n", "cnll", "low", "high")
         columns = [getattr(self, name).tolist() for name in names]
         rows = zip(*columns, strict=True)
-        return [dict(zip(names, (_count(row[0]), *row[1:]), strict=True)) for row in rows]
+        return [
+            dict(zip(names, (_count(row[0]), *row[1:]), strict=True)) for row in rows
+        ]
 
     def table(self) -> str:
         """Write the forecasts as a table for reading."""

@@ -181,7 +181,9 @@ def paper_cuts(
     return cut(order), [cut(np.delete(order, i)) for i in np.argsort(order)]
 
 
-def cut_means(cuts: Sequence[NDArray[np.intp]], cnll: dict[bytes, float]) -> list[float]:
+def cut_means(
+    cuts: Sequence[NDArray[np.intp]], cnll: dict[bytes, float]
+) -> list[float]:
     """Average the CNLL of each cut's groups; NaN where there is none."""
     return [
         float(np.mean([cnll[key_of(group)] for group in groups]))

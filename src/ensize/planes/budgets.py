@@ -352,9 +352,7 @@ class Comparison:
     most: Floats
 
 
-def compare(
-    found: Sequence[Candidate], budget: float, score: str
-) -> Comparison | None:
+def compare(found: Sequence[Candidate], budget: float, score: str) -> Comparison | None:
     """Compare splits with the single network, if there are both."""
     single, way = single_of(found, budget), sense(score)
     several = [k for k, each in enumerate(found) if each.n > 1]

@@ -154,9 +154,7 @@ def _along(
     if ahead is not None:
         rest = np.array([n for n in grid if n > networks], np.float64)
         found = (ahead.at(rest), *ahead.interval(rest, LEVELS[1] - LEVELS[0]))
-        rows = [
-            np.append(one, other) for one, other in zip(rows, found, strict=True)
-        ]
+        rows = [np.append(one, other) for one, other in zip(rows, found, strict=True)]
     shown = grid[: len(rows[0])]
     gains = []
     for n in shown:

@@ -92,7 +92,7 @@ class Points:
 def _fitted(name: str, points: Points, starts: Sequence[Any] = _STARTS) -> JointLaw:
     """Fit by least squares of relative residuals, from several starts."""
     # Here, so that importing this room stays light; SciPy has no types.
-    from scipy.optimize import least_squares  # type: ignore[import-untyped]  # noqa: PLC0415, I001
+    from scipy.optimize import least_squares  # type: ignore[import-untyped]  # noqa: PLC0415
 
     standard = points.size.max()
     x, y = np.log(points.size / standard), points.value
@@ -136,7 +136,9 @@ CANDIDATES = ("additive", "product", "scaled")
 
 def by_size(plane: Plane, pools: Sequence[int]) -> Predict:
     """Give each size its own law along n, and continue them on lines in s^-1/2."""
-    laws = {k: fit(plane.luck(k, "cnll").n, plane.luck(k, "cnll").points) for k in pools}
+    laws = {
+        k: fit(plane.luck(k, "cnll").n, plane.luck(k, "cnll").points) for k in pools
+    }
     x = plane.sizes.astype(np.float64) ** -0.5
 
     def predict(n: Any, size: Any) -> Any:
@@ -211,9 +213,7 @@ def _test(plane: Plane) -> JointTest:
             away = law(truth.n, truth.size) / truth.value - 1
             off.append(math.sqrt(float(truth.weight @ away**2)))
         errors[name] = np.array(off)
-    better = [
-        name for name in CANDIDATES if (errors[name] < errors["by size"]).all()
-    ]
+    better = [name for name in CANDIDATES if (errors[name] < errors["by size"]).all()]
     accepted = min(better, key=lambda name: float(errors[name].max()), default=None)
     names = plane.names
     return JointTest(
