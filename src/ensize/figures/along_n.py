@@ -8,13 +8,13 @@ import numpy as np
 
 from ensize.figures import style
 from ensize.figures.drawings import Drawn, Lacking, counts_of, of_all, of_each, plane_in
-from ensize.laws import Fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ensize.curves import Curve
     from ensize.evidence import Evidence
+    from ensize.laws import Fit
 
 # Fewer points than this make no curve worth looking at.
 _POINTS = 4
@@ -37,7 +37,7 @@ def curves(found: Evidence) -> Drawn:
     return _two_laws(found, found.usual)
 
 
-@of_each("elsewhere", "Ensembles recorded elsewhere", "figure 18 (ImageNet)")
+@of_each("elsewhere", "Ensembles recorded elsewhere", "figure 21 (ImageNet)")
 def elsewhere(found: Evidence) -> Drawn:
     """Draw NLL_n and CNLL_n of a pool that no study of ours made."""
     if found.study:
@@ -48,7 +48,7 @@ def elsewhere(found: Evidence) -> Drawn:
     return _two_laws(found, found.usual)
 
 
-@of_each("fixed-temperature", "Laws of NLL_n(τ) along the temperature", "figures 2, 11")
+@of_each("fixed-temperature", "Laws of NLL_n(τ) along the temperature", "figures 2, 10")
 def fixed_temperature(found: Evidence) -> Drawn:
     """Draw limit, gain, exponent and RMSE of the laws of NLL_n(τ), a line a size."""
     plane = plane_in(found)
@@ -86,13 +86,13 @@ def fixed_temperature(found: Evidence) -> Drawn:
     return Drawn(figure, caption, records)
 
 
-@of_all("calibrated", "Laws of CNLL_n along the size", "figures 3, 14")
+@of_all("calibrated", "Laws of CNLL_n along the size", "figures 3, 13")
 def calibrated(found: Sequence[Evidence]) -> Drawn:
     """Draw limit, gain, exponent and RMSE of the laws of CNLL_n against the size."""
     return _parameters(found)
 
 
-@of_all("unregularized-laws", "Laws of CNLL_n without regularization", "figure 16")
+@of_all("unregularized-laws", "Laws of CNLL_n without regularization", "figure 15")
 def unregularized_laws(found: Sequence[Evidence]) -> Drawn:
     """Draw the laws of CNLL_n where networks were trained without regularization."""
     some = [each for each in found if each.unregularized]
@@ -161,7 +161,7 @@ def temperature_curves(found: Evidence) -> Drawn:
     return Drawn(figure, caption, records)
 
 
-@of_each("high-temperature", "A high temperature on small networks", "figure 12")
+@of_each("high-temperature", "A high temperature on small networks", "figure 11")
 def high_temperature(found: Evidence) -> Drawn:
     """Draw NLL_n(τ) of the smallest networks and its law at τ = 1 and τ = 3."""
     along = found.profile(0)
@@ -191,7 +191,7 @@ def high_temperature(found: Evidence) -> Drawn:
     return Drawn(figure, caption, records)
 
 
-@of_each("temperatures", "The best temperature along n", "figure 13")
+@of_each("temperatures", "The best temperature along n", "figure 12")
 def temperatures(found: Evidence) -> Drawn:
     """Draw the mean best temperature of ensembles of n networks, a line a size."""
     plane = plane_in(found)

@@ -68,7 +68,9 @@ def of_each(
     """Register a figure of one store."""
 
     def register(draw: Callable[[Evidence], Drawn]) -> Callable[[Evidence], Drawn]:
-        DRAWINGS[name] = Drawing(name, title, paper, lambda one: draw(one[0]), False)
+        DRAWINGS[name] = Drawing(
+            name, title, paper, lambda one: draw(one[0]), together=False
+        )
         return draw
 
     return register
@@ -84,7 +86,7 @@ def of_all(
     def register(
         draw: Callable[[Sequence[Evidence]], Drawn],
     ) -> Callable[[Sequence[Evidence]], Drawn]:
-        DRAWINGS[name] = Drawing(name, title, paper, draw, True)
+        DRAWINGS[name] = Drawing(name, title, paper, draw, together=True)
         return draw
 
     return register

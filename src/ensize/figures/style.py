@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # The width of a column, in inches.
 WIDTH = 3.3
-RC = {
+RC: Any = {
     "font.family": "DejaVu Sans",  # comes with the library: the same everywhere
     "font.size": 7,
     "axes.titlesize": 7,
@@ -60,8 +61,8 @@ _UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 def page(rows: int = 1, columns: int = 1, *, height: float = 2.2) -> tuple[Figure, Any]:
     """Make an empty figure as wide as a column; its axes are an array."""
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03)  # type: ignore[union-attr]
+    layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03)
+    figure = Figure(figsize=(WIDTH, height), layout=layout)
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
@@ -167,7 +168,7 @@ def bar(figure: Figure, shown: Any, axes: Any, label: str) -> None:
     found = figure.colorbar(shown, ax=axes, aspect=25, pad=0.02, fraction=0.07)
     found.set_label(label)
     if isinstance(shown.norm, LogNorm):
-        low, high = shown.norm.vmin, shown.norm.vmax
+        low, high = shown.get_clim()
         if high / low < 40:
             decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
             steps = [m * 10.0**d for d in decades for m in (1, 1.5, 2, 3, 4, 5, 7)]
@@ -177,7 +178,7 @@ def bar(figure: Figure, shown: Any, axes: Any, label: str) -> None:
 
 
 def scale_of(values: Floats) -> Normalize:
-    """Choose the scale of a heat map of values above 0: logarithmic if they are wide."""
+    """Choose the scale of a heat map of values above 0: logarithmic if it is wide."""
     there = values[np.isfinite(values) & (values > 0)]
     low, high = float(there.min()), float(there.max())
     if high > 3 * low:
