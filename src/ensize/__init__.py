@@ -11,6 +11,7 @@ six networks: 0.39, without end: 0.36
 
 from ensize.checks import InputError
 from ensize.curves import Curve, score
+from ensize.forecasts import Forecast, forecast
 from ensize.laws import Fit, PowerLaw, Status, fit, fit_many
 from ensize.predictions import Pool, Predictions
 from ensize.reading import load
@@ -40,4 +41,6 @@ __all__ = [  # noqa: RUF022
     "expand_before",
     "expand_after",
     "lower_envelope",
+    "Forecast",
+    "forecast",
 ]

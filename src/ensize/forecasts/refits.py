@@ -227,7 +227,8 @@ def _laws_of(n: Floats, curves: Floats, exponent: Floats) -> Fits:
     points = present.sum(axis=1)
 
     def root_mean(v: Floats) -> Floats:
-        return np.sqrt(np.where(present, v**2, 0).sum(axis=1) / points)
+        root: Floats = np.sqrt(np.where(present, v**2, 0).sum(axis=1) / points)
+        return root
 
     return Fits(
         limit,
