@@ -1,4 +1,4 @@
-"""Training: from seeds to logits, many networks at once; everything that needs torch."""
+"""Training: from seeds to logits, many networks at once; all that needs torch."""
 
 import importlib.util
 

@@ -25,8 +25,8 @@ from ensize.scores.search import sketch_of
 from ensize.stores import Store
 from ensize.stores.files import reported
 from ensize.temperatures import calibrate
-from ensize.train.images import load_data
-from ensize.train.members import members_of, normalization, seeds_kept
+from ensize.train.images import load_data, normalization
+from ensize.train.members import members_of, seeds_kept
 from ensize.train.programs import READERS, WRITERS, Ensemble
 from ensize.train.studies.declarations import Study
 
@@ -157,7 +157,7 @@ def export_ensemble(
             shape=dataset.shape,
             classes=predictions.classes,
         ),
-        *normalization(dataset, predictions.pool.family or ""),
+        *_spread(dataset, *normalization(dataset, predictions.pool.family or "")),
         temperature=temperature,
         apply=apply,
     )
@@ -283,6 +283,11 @@ def _data(
             " train again"
         )
     return data
+
+
+def _spread(data: Data, *colors: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    """Let what is one number a color stand for all pixels."""
+    return [each.reshape(-1, 1, 1) if data.pictures else each for each in colors]
 
 
 def _tolerance(

@@ -171,8 +171,8 @@ def _of_arrays(path: Path) -> Data:
         array, there = find_array(path, name)
         if array is None:
             raise InputError(
-                f"{path} has no array {name}, but {', '.join(there) or 'none'}; write it"
-                " with np.savez(path, x_train=…, y_train=…, x_test=…, y_test=…)"
+                f"{path} has no array {name}, but {', '.join(there) or 'none'}; write"
+                " it with np.savez(path, x_train=…, y_train=…, x_test=…, y_test=…)"
             )
         label = f"{path}[{name}]"
         held[name] = (

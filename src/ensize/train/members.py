@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,16 +11,13 @@ import torch
 from ensize.checks import InputError
 from ensize.stores import open_safetensors
 from ensize.stores.files import listed
-from ensize.train.networks import FAMILIES, layers_of, named_weights, sequential
+from ensize.train.networks import layers_of, named_weights, sequential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from ensize.stores import Store
-    from ensize.train.images import Data
     from ensize.train.networks import Layer
 
 _NAME = re.compile(r"(0|[1-9][0-9]{0,17})\.safetensors")
@@ -55,15 +52,6 @@ def members_of(
         _member(folder / f"{seed}.safetensors", layers, pool, seed, recipes[seed])
         for seed in seeds
     ]
-
-
-def normalization(data: Data, family: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return mean and deviation of the numbers in objects, by channel or for all."""
-    found = FAMILIES[family]
-    if found.mean:
-        mean, deviation = np.array(found.mean), np.array(found.deviation)
-        return 255 * mean.reshape(-1, 1, 1), 255 * deviation.reshape(-1, 1, 1)
-    return np.asarray(data.x_train.mean()), np.asarray(data.x_train.std())
 
 
 def _member(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -127,9 +127,7 @@ class Norm:
 
     def module(self, dropout: float) -> torch.nn.Module:  # noqa: ARG002
         """Return it as plain PyTorch."""
-        norm = torch.nn.BatchNorm2d(self.channels, momentum=self.momentum)
-        norm.num_batches_tracked = None  # of no use with a momentum
-        return norm
+        return _Norm(self.channels, momentum=self.momentum)
 
 
 @dataclass(frozen=True)
@@ -201,6 +199,21 @@ Layer = Conv | Dense | Norm | Plain | Residual
 RELU, POOL, MEAN, FLATTEN, DROPOUT = map(
     Plain, ("relu", "pool", "mean", "flatten", "dropout")
 )
+
+
+class _Norm(torch.nn.BatchNorm2d):
+    """Batch normalization without a count of batches, for which momentum has no use."""
+
+    def __init__(self, channels: int, momentum: float) -> None:
+        super().__init__(channels, momentum=momentum)
+        self.num_batches_tracked = None
+
+    def _load_from_state_dict(
+        self, state: Any, prefix: str, metadata: dict[str, Any], *rest: Any
+    ) -> None:
+        # Before version 2 PyTorch would add the count, and then refuse it.
+        known = {**metadata, "version": 2}
+        super()._load_from_state_dict(state, prefix, known, *rest)
 
 
 class _Residual(torch.nn.Module):
@@ -345,7 +358,7 @@ def parameters(family: str, width: int, *, shape: Shape, classes: int) -> int:
     """Count what is learned: the size of a network.
 
     >>> parameters("vgg16", 64, shape=(3, 32, 32), classes=100)
-    15299748
+    15291300
     """
     layers = layers_of(family, width, shape=shape, classes=classes)
     each = named_weights(layers).values()

@@ -32,7 +32,7 @@ class Seed:
     """One network of a study, and the chances that are its own.
 
     >>> Seed("doc", 8, 0).epoch(0, objects=5).order
-    array([4, 0, 2, 1, 3], dtype=int32)
+    array([2, 1, 0, 3, 4], dtype=int32)
     """
 
     study: str
