@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
-from ensize.train.loop import Interrupted, Plan, Trained
 
 from ensize.stores.files import publish
 from ensize.train.images import Data
+from ensize.train.loop import Interrupted, Plan, Trained
 
 OBJECTS, CLASSES = 40, 3
 

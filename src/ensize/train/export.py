@@ -12,7 +12,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax  # type: ignore[import-untyped]
@@ -161,7 +161,7 @@ def export_ensemble(
         temperature=temperature,
         apply=apply,
     )
-    facts = {
+    facts: dict[str, Any] = {
         "pool": name,
         "seeds": chosen,
         "networks": n,

@@ -99,7 +99,9 @@ def _write_torch(made: Ensemble, objects: NDArray[Any], facts: str) -> bytes:
 def _ask_torch(content: bytes, objects: NDArray[Any]) -> NDArray[Any]:
     ensemble = torch.export.load(io.BytesIO(content)).module()
     with torch.inference_mode():
-        answers = [ensemble(part) for part in _example(objects).split(_BATCH)]
+        starts = range(0, len(objects), _BATCH)
+        parts = (_example(objects[start : start + _BATCH]) for start in starts)
+        answers = [ensemble(part) for part in parts]
     return np.concatenate([each.numpy() for each in answers])
 
 

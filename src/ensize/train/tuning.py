@@ -66,10 +66,11 @@ class Tuning:
 
     def recipes(self, recipe: Recipe) -> list[Recipe]:
         """List how the networks of the grid are trained, setting by setting."""
-        epochs = self.epochs or recipe.epochs
+        shorter = dataclasses.replace(recipe, epochs=self.epochs or recipe.epochs)
+        values: list[dict[str, Any]] = [*self.settings()]
         return [
-            dataclasses.replace(recipe, epochs=epochs, **setting)
-            for setting in self.settings()
+            dataclasses.replace(shorter, **setting)
+            for setting in values
             for _ in range(self.networks)
         ]
 

@@ -142,12 +142,12 @@ class _Work:
                         return True
             waiting = False
             for width, seeds in left.items():
-                recipe = self._tuned(worker, width)
-                if recipe is None:
+                tuned = self._tuned(worker, width)
+                if tuned is None:
                     waiting = True
-                elif taken := self._take(worker, width, recipe, seeds):
+                elif taken := self._take(worker, width, tuned, seeds):
                     path = checkpoint_of(self._folder(width), taken)
-                    self._train(width, recipe, taken, path)
+                    self._train(width, tuned, taken, path)
                     return True
         if waiting:
             time.sleep(_WAIT)
