@@ -13,9 +13,17 @@ from ensize.checks import InputError
 from ensize.curves import Curve, score
 from ensize.forecasts import Forecast, forecast
 from ensize.laws import Fit, PowerLaw, Status, fit, fit_many
+from ensize.planes import Plane, plane_of
 from ensize.predictions import Pool, Predictions
 from ensize.reading import load
 from ensize.sketches import Grid, Sketch
+from ensize.splits import (
+    OptimalSplits,
+    Splits,
+    joint_law_test,
+    optimal_splits_test,
+    split,
+)
 from ensize.stores import Store
 from ensize.theory import Expansion, expand_after, expand_before, lower_envelope
 
@@ -41,6 +49,13 @@ __all__ = [  # noqa: RUF022
     "expand_before",
     "expand_after",
     "lower_envelope",
+    "Plane",
+    "plane_of",
     "Forecast",
     "forecast",
+    "Splits",
+    "split",
+    "OptimalSplits",
+    "optimal_splits_test",
+    "joint_law_test",
 ]

@@ -243,12 +243,14 @@ def _decide(
     for k, each in enumerate(found):
         off = optimism if k == best else 0.0
         low, high = each.reading.interval
-        figures = (values[k] - off, low - off, high - off, shares[k])
         listed.append(
             Split(
                 *(each.pool, each.n, each.size, each.total),
-                *map(float, figures),
-                each.reading.source,
+                value=float(values[k] - off),
+                low=low - off,
+                high=high - off,
+                probability=float(shares[k]),
+                source=each.reading.source,
             )
         )
     tolerance = _tolerance(options["within"], listed[best].value)

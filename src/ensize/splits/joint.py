@@ -126,9 +126,7 @@ def _fitted(name: str, points: Points, starts: Sequence[Any] = _STARTS) -> Joint
     assert best is not None  # noqa: S101  # there are starts
     c, d, g = np.exp(best.x[:3])
     p, q, a = exponents(best.x)
-    return JointLaw(
-        name, *map(float, (c, d, g)), *map(float, (p, q, a)), float(standard)
-    )
+    return JointLaw(name, *map(float, (c, d, g, p, q, a, standard)))
 
 
 CANDIDATES = ("additive", "product", "scaled")
