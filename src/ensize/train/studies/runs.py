@@ -15,14 +15,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensize.checks import InputError
-from ensize.stores.files import brief, listed, publish, reported
+from ensize.stores.files import brief, listed, publish, reported, rewrite
 from ensize.train.studies.declarations import MOST, Study
 
 if TYPE_CHECKING:
@@ -144,10 +143,7 @@ def begin(study: Study, store: Store) -> None:
         return
     check_study(study, store)
     if Study.read(path) != study:
-        fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-        publish(fresh, [text])
-        with reported(path, "written"):
-            fresh.replace(path)
+        rewrite(path, [text])
 
 
 def check_study(study: Study, store: Store) -> None:
