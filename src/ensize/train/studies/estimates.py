@@ -1,4 +1,4 @@
-"""Costs: what the networks that a store lacks would take, from a measured step."""
+"""Estimates: what the networks that a store lacks would take, from a measured step."""
 
 from __future__ import annotations
 
