@@ -64,7 +64,7 @@ def wanted(study: Study, part: str | tuple[int, int] | None = None) -> Wanted:
 
     >>> few = {"name": "few", "dataset": "digits", "family": "mlp", "widths": [4, 8]}
     >>> recipe = {"epochs": 1, "learning_rate": 0.1, "weight_decay": 0.0}
-    >>> wanted(Study.of({**few, "networks": [5, 2], "recipe": recipe}), "2/3")
+    >>> wanted(Study.of({**few, "networks": [5, 3], "recipe": recipe}), "2/3")
     {4: [1, 4], 8: [2]}
     """
     runs = [(width, seed) for width in study.widths for seed in study.seeds(width)]
