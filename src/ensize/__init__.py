@@ -16,6 +16,7 @@ from ensize.laws import Fit, PowerLaw, Status, fit, fit_many
 from ensize.planes import Plane, plane_of
 from ensize.predictions import Pool, Predictions
 from ensize.reading import load
+from ensize.searches import MemorySplitSearch
 from ensize.sketches import Grid, Sketch
 from ensize.splits import (
     OptimalSplits,
@@ -58,4 +59,5 @@ __all__ = [  # noqa: RUF022
     "OptimalSplits",
     "optimal_splits_test",
     "joint_law_test",
+    "MemorySplitSearch",
 ]
