@@ -11,7 +11,7 @@ six networks: 0.39, without end: 0.36
 
 from ensize.checks import InputError
 from ensize.curves import Curve, score
-from ensize.forecasts import Forecast, forecast
+from ensize.forecasts import BackTests, Forecast, back_test, forecast
 from ensize.laws import Fit, PowerLaw, Status, fit, fit_many
 from ensize.planes import Plane, plane_of
 from ensize.predictions import Pool, Predictions
@@ -54,6 +54,8 @@ __all__ = [  # noqa: RUF022
     "plane_of",
     "Forecast",
     "forecast",
+    "BackTests",
+    "back_test",
     "Splits",
     "split",
     "OptimalSplits",
