@@ -66,12 +66,10 @@ class Trainer:
         if self.raises and (error := self.raises(width, seeds)):
             raise error
         for epoch in range(begun, recipes[0].epochs):
-            asked = stop is not None and stop()
-            if checkpoint is not None and (asked or (every < 1 and epoch)):
+            if stop is not None and stop():
                 said = {"epoch": epoch, "logits": logits.tolist()}
                 checkpoint.unlink(missing_ok=True)
                 publish(checkpoint, [json.dumps(said).encode()])
-            if asked:
                 raise Interrupted
             time.sleep(self.seconds)
             for i, seed in enumerate(seeds):
@@ -105,14 +103,13 @@ class Trainer:
 def install(monkeypatch, trainer, data=None):
     """Let studies be trained by `trainer`, on these data."""
     data = data or few_objects()
-    tasks, estimates, tuning, studies = (
-        f"ensize.train.{each}"
-        for each in ("studies.tasks", "studies.estimates", "tuning", "studies")
+    work, tuning, costs = (
+        f"ensize.train.{each}" for each in ("studies.work", "tuning", "studies.costs")
     )
-    for room in (tasks, tuning):
+    for room in (work, tuning):
         monkeypatch.setattr(f"{room}.train", trainer.train)
-    for room in (tasks, estimates):
+    for room in (work, costs):
         monkeypatch.setattr(f"{room}.plan", trainer.plan)
-    for room in (tasks, estimates, studies):
+    for room in (work, costs, "ensize.train.studies"):
         monkeypatch.setattr(f"{room}.load_data", lambda *_, **__: data)
     return trainer

@@ -13,9 +13,21 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.curves import score
+from ensize.draws import disjoint
+from ensize.forecasts import forecast
+from ensize.forecasts.refits import METHODS
 from ensize.laws import Fit, fit
 from ensize.planes import Plane, plane_of
-from ensize.profiles import TEMPERATURES, WIDE, Comparison, Profile, compare, profile
+from ensize.profiles import (
+    TEMPERATURES,
+    WIDE,
+    Comparison,
+    Profile,
+    compare,
+    profile,
+    spaced,
+)
+from ensize.scores.search import sketch_of
 from ensize.sketches import Sketch
 from ensize.stores import Store, reported
 
@@ -34,8 +46,32 @@ T = TypeVar("T")
 _MOST = 64
 # The widths that the paper calls standard.
 _STANDARD = {"vgg16": 64, "wideresnet28": 160}
-# Ensembles of one to four networks, from which the paper predicts larger ones.
+# The paper predicts large ensembles from those of one to four networks, of all or of
+# sets of six, of which it tries ten.
 PAPER_SIZES = (1, 2, 3, 4)
+_SIX, _SETS = 6, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Foresight:
+    """How far predictions from sets of six networks are off.
+
+    Parameters
+    ----------
+    n
+        The numbers of networks that were predicted.
+    cnll
+        What is true there, on average.
+    rmse
+        The root mean squared error, by the method of the forecast.
+    sets
+        How many sets of six, without a network in common, were tried.
+    """
+
+    n: Floats
+    cnll: Floats
+    rmse: dict[str, Floats]
+    sets: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +197,13 @@ class Evidence:
 
         return self.remember(("from all", k), predicted)
 
+    def from_six(self, k: int) -> Foresight:
+        """Predict CNLL of n > 4 from six networks, and again from six others.
+
+        The truth is what the rest of the pool shows.
+        """
+        return self.remember(("from six", k), lambda: _from_six(self.pools[k]))
+
     def remember(self, key: Any, make: Callable[[], T]) -> T:
         """Make something that belongs to this evidence once."""
         if key not in self._memory:
@@ -185,17 +228,10 @@ def gather_evidence(
     progress
         Told what is being done and which share of it is done.
     """
-    given = [stores] if _is_one(stores) else list(stores)
-    if not given:
-        raise InputError("there are no stores; give at least one")
+    given = opened(stores)
     found: list[Evidence] = []
-    for i, each in enumerate(given):
-        if isinstance(each, Evidence):
-            found.append(each)
-            continue
-        if progress is not None:
-            progress("opening the stores", i / len(given))
-        found += _of_store(Store.open(each), progress)
+    for each in given:
+        found += [each] if isinstance(each, Evidence) else _of_store(each, progress)
     names = [each.name for each in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         # Two folders of one study, such as a copy, must not take each other's name.
@@ -221,8 +257,13 @@ def evidence_of(pools: Sequence[Predictions | Sketch], name: str = "pools") -> E
     return _evidence(name, tuple(pools), {}, unknown, unknown)
 
 
-def _is_one(stores: Any) -> bool:
-    return isinstance(stores, (str, os.PathLike, Evidence))
+def opened(stores: Any) -> list[Store | Evidence]:
+    """Open stores, or say what is wrong with them, before anything takes long."""
+    one = isinstance(stores, (str, os.PathLike, Evidence))
+    given = [stores] if one else list(stores)
+    if not given:
+        raise InputError("there are no stores; give at least one")
+    return [x if isinstance(x, (Store, Evidence)) else Store.open(x) for x in given]
 
 
 def _of_store(store: Store, progress: Progress | None) -> list[Evidence]:
@@ -274,6 +315,28 @@ def _evidence(
     return Evidence(
         name, tuple(pools), plane, lacking, study, seconds, prediction_seconds
     )
+
+
+def _from_six(pool: Predictions | Sketch) -> Foresight:
+    pool, networks = sketch_of(pool), pool.networks
+    sets = min(_SETS, networks // _SIX, max(networks - _SIX, 0))
+    n = [each for each in spaced(networks - _SIX) if each > PAPER_SIZES[-1]]
+    if not sets or not n:
+        none = np.empty(0)
+        return Foresight(none, none, dict.fromkeys(METHODS, none), 0)
+    true = []
+    foreseen: dict[str, list[Floats]] = {method: [] for method in METHODS}
+    for six in disjoint(networks, _SIX)[:sets]:
+        rest = np.setdiff1d(np.arange(networks), six)
+        true.append(score(pool.choose(rest), n=n, keep_odd=True).cnll)
+        for method, each in foreseen.items():
+            known = pool.choose(six)
+            each.append(forecast(known, to=n, method=method, keep_odd=True).cnll)
+    rmse = {
+        method: np.sqrt(np.mean((np.array(each) - true) ** 2, axis=0))
+        for method, each in foreseen.items()
+    }
+    return Foresight(np.array(n, float), np.mean(true, axis=0), rmse, sets)
 
 
 def _folder_name(path: Path) -> str:

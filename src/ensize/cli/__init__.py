@@ -13,7 +13,7 @@ import sys
 import typer
 
 from ensize.checks import InputError
-from ensize.cli import forecasting, keeping, scoring, showing, training
+from ensize.cli import drawing, keeping, scoring, showing, training
 from ensize.cli.printing import err
 
 app = typer.Typer(
@@ -25,9 +25,9 @@ app = typer.Typer(
 )
 for verb in (
     *(scoring.score, scoring.fit),
-    forecasting.forecast,
     training.study,
     *(keeping.status, keeping.verify),
+    drawing.figures,
     showing.demo,
 ):
     app.command()(verb)

@@ -6,24 +6,57 @@ the numbers that are drawn.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
 from ensize.checks import InputError, one_of
-from ensize.evidence import gather_evidence
-from ensize.figures import along_n
-from ensize.figures.drawings import DRAWINGS, Drawing, Drawn, Lacking
+from ensize.evidence import gather_evidence, opened
+from ensize.figures import (
+    along_n,
+    along_size,
+    along_temperature,
+    over_plane,
+    predicting,
+    splitting,
+    timing,
+)
+from ensize.figures.drawings import REGISTERED, Drawing, Drawn, Lacking
+from ensize.figures.files import FORMATS, Folder, Written
 from ensize.figures.style import RC
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
 
     from ensize.predictions import Progress
 
-__all__ = ["DRAWINGS", "Drawing", "Drawn", "Lacking", "draw", "draw_each"]
+__all__ = [
+    "DRAWINGS",
+    "FORMATS",
+    "Drawing",
+    "Drawn",
+    "Lacking",
+    "Written",
+    "draw",
+    "draw_each",
+    "write_all",
+]
 
-_ROOMS = (along_n,)  # whose drawings are registered by being imported
+# Their drawings are registered by being imported.
+_ROOMS = (
+    over_plane,
+    along_n,
+    along_temperature,
+    along_size,
+    splitting,
+    predicting,
+    timing,
+)
+
+# In the order of the paper.
+DRAWINGS = {each.name: each for each in sorted(REGISTERED, key=lambda one: one.place)}
 
 
 def draw(name: str, stores: Any) -> Drawn:
@@ -40,8 +73,8 @@ def draw(name: str, stores: Any) -> Drawn:
     >>> from ensize.synthetic import Family
     >>> worlds = [Family.splits_pay(objects=200).of(s) for s in (20_000, 80_000)]
     >>> drawn = draw("curves", evidence_of([each.predictions(8) for each in worlds]))
-    >>> drawn.records[0]["curve"], drawn.records[0]["n"]
-    ('NLL, τ = 1', 1)
+    >>> drawn.records[0]["score"], drawn.records[0]["n"]
+    ('nll', 1)
     """
     drawing = DRAWINGS[one_of("figure", name, list(DRAWINGS))]
     evidence = gather_evidence(stores)
@@ -55,6 +88,41 @@ def draw(name: str, stores: Any) -> Drawn:
             return drawing.draw(evidence)
     except Lacking as lacking:
         raise InputError(f"figure {name!r} cannot be drawn: {lacking}") from lacking
+
+
+def write_all(
+    stores: Any,
+    folder: str | os.PathLike[str],
+    *,
+    only: Sequence[str] | None = None,
+    formats: Sequence[str] = ("png",),
+    progress: Progress | None = None,
+) -> tuple[Written, ...]:
+    """Draw all figures, or some, into a folder, with their data and captions.
+
+    Parameters
+    ----------
+    stores
+        As for `draw`.
+    folder
+        Where; NAME.csv stands beside each picture, and captions.md has what all say.
+    only
+        The names of some.
+    formats
+        Of the pictures: some of ``"png"``, ``"svg"`` and ``"pdf"``.
+    progress
+        Told what is being done and which share of it is done.
+    """
+    for each in only or ():
+        one_of("figure", each, list(DRAWINGS))
+    given = opened(stores)
+    # What takes long comes after all that may be wrong with what was asked.
+    place = Folder(Path(folder), formats)
+    evidence = gather_evidence(given, progress=progress)
+    for drawing, of, drawn in draw_each(evidence, only=only, progress=progress):
+        place.write(drawing, of, drawn, named=len(evidence) > 1)
+    place.write_captions()
+    return tuple(place.written)
 
 
 def draw_each(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ensize.evidence import Evidence
+    from ensize.planes import Plane
+
+# Fewer points than this make no curve worth looking at, nor a law.
+POINTS = 4
+BEFORE = "the temperature is applied before averaging"
 
 
 class Lacking(Exception):  # noqa: N818 - it is an answer, not a mistake
@@ -58,8 +64,15 @@ class Drawing:
     draw: Callable[[Sequence[Evidence]], Drawn]
     together: bool
 
+    @property
+    def place(self) -> tuple[bool, int, str]:
+        """Where the paper has it, for sorting: its tables after its figures."""
+        first = re.search(r"\d+", self.paper)
+        number = 0 if first is None else int(first[0])
+        return self.paper.startswith("table"), number, self.paper
 
-DRAWINGS: dict[str, Drawing] = {}
+
+REGISTERED: list[Drawing] = []
 
 
 def of_each(
@@ -68,8 +81,8 @@ def of_each(
     """Register a figure of one store."""
 
     def register(draw: Callable[[Evidence], Drawn]) -> Callable[[Evidence], Drawn]:
-        DRAWINGS[name] = Drawing(
-            name, title, paper, lambda one: draw(one[0]), together=False
+        REGISTERED.append(
+            Drawing(name, title, paper, lambda one: draw(one[0]), together=False)
         )
         return draw
 
@@ -86,17 +99,45 @@ def of_all(
     def register(
         draw: Callable[[Sequence[Evidence]], Drawn],
     ) -> Callable[[Sequence[Evidence]], Drawn]:
-        DRAWINGS[name] = Drawing(name, title, paper, draw, together=True)
+        REGISTERED.append(Drawing(name, title, paper, draw, together=True))
         return draw
 
     return register
 
 
-def plane_in(found: Evidence) -> Any:
+def plane_in(found: Evidence) -> Plane:
     """Return the plane, or say that there is none."""
     if found.plane is None:
-        raise Lacking(found.lacking)
+        raise Lacking(f"{found.name} is no plane of sizes: {found.lacking}")
     return found.plane
+
+
+def with_planes(found: Sequence[Evidence]) -> list[Evidence]:
+    """Choose the stores that have planes, or say that none has."""
+    some = [each for each in found if each.plane is not None]
+    if not some:
+        plane_in(found[0])
+    return some
+
+
+def unregularized_in(found: Sequence[Evidence]) -> list[Evidence]:
+    """Choose the stores that were trained without regularization, or say so."""
+    some = [each for each in found if each.unregularized]
+    if not some:
+        raise Lacking(
+            "no store was trained without weight decay and dropout; add one of a study"
+            " that turns them off (weight_decay = 0, dropout = 0)"
+        )
+    return with_planes(some)
+
+
+def too_few(found: Evidence, needed: int, k: int = 0) -> Lacking:
+    """Say that a pool has too few networks."""
+    return Lacking(
+        f"pool {found.pools[k].pool.name!r} of {found.name} has"
+        f" {found.curve(k).networks} networks, too few for a law along n; train at"
+        f" least {needed}"
+    )
 
 
 def counts_of(found: Evidence) -> str:
@@ -107,3 +148,8 @@ def counts_of(found: Evidence) -> str:
     sizes = len(found.pools)
     of = f"{sizes} sizes, {each} networks of each" if sizes > 1 else f"{each} networks"
     return f"{found.name}: {of}, {found.objects:,} test objects"
+
+
+def counts_of_all(found: Sequence[Evidence]) -> str:
+    """Say what a figure of several stores rests on."""
+    return "; ".join(counts_of(each) for each in found)

@@ -116,7 +116,10 @@ class Forecast:
         """
         level = self.options["level"] if level is None else level_of(level)
         ends = sizes_of("n", [fewer, more])
-        fall, half = self.refits.fall(ends[:1], ends[1:], level)
+        fall = -np.diff(self.refits.at(ends))
+        of_networks, others = self.refits.luck(ends)
+        luck = (np.diff(of_networks), np.diff(others))
+        half = self.refits.half_width(luck, level)
         return Interval(*(float(each[0]) for each in (fall, fall - half, fall + half)))
 
     def records(self) -> list[dict[str, float]]:
@@ -125,7 +128,7 @@ class Forecast:
         columns = [getattr(self, name).tolist() for name in names]
         rows = zip(*columns, strict=True)
         return [
-            dict(zip(names, (count_of(row[0]), *row[1:]), strict=True)) for row in rows
+            dict(zip(names, (_count(row[0]), *row[1:]), strict=True)) for row in rows
         ]
 
     def table(self) -> str:
@@ -137,8 +140,7 @@ class Forecast:
         return "\n".join(lines)
 
 
-def count_of(n: float) -> float:
-    """Return a number of networks as an int, unless it is infinite."""
+def _count(n: float) -> float:
     return n if math.isinf(n) else int(n)
 
 

@@ -155,9 +155,7 @@ def _joined(
     pool = parts[0].pool if alike else Pool()
     sketches = [part for part in parts if part.grids]
     if not sketches:
-        return Predictions.gather(
-            rows, targets, labels=labels, kind=kind, pool=pool, truth=name
-        )
+        return Predictions.gather(rows, targets, labels=labels, kind=kind, pool=pool)
     for part in parts:
         if part.classes != sketches[0].classes:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Estimates: what the networks that a store lacks would take, from a measured step."""
+"""Costs: what the networks that a store lacks would take, from a measured step."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ def _cost(
     size = parameters(study.family, width, shape=data.shape, classes=data.classes)
     return Cost(
         *(pool, width, size, runs, lacks, len(trials), together),
-        *(str(planned.way), planned.bytes, planned.seconds * steps * epochs),
+        *(planned.way, planned.bytes, planned.seconds * steps * epochs),
     )
