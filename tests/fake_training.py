@@ -66,10 +66,12 @@ class Trainer:
         if self.raises and (error := self.raises(width, seeds)):
             raise error
         for epoch in range(begun, recipes[0].epochs):
-            if stop is not None and stop():
+            asked = stop is not None and stop()
+            if checkpoint is not None and (asked or (every < 1 and epoch)):
                 said = {"epoch": epoch, "logits": logits.tolist()}
                 checkpoint.unlink(missing_ok=True)
                 publish(checkpoint, [json.dumps(said).encode()])
+            if asked:
                 raise Interrupted
             time.sleep(self.seconds)
             for i, seed in enumerate(seeds):
@@ -103,13 +105,14 @@ class Trainer:
 def install(monkeypatch, trainer, data=None):
     """Let studies be trained by `trainer`, on these data."""
     data = data or few_objects()
-    work, tuning, costs = (
-        f"ensize.train.{each}" for each in ("studies.work", "tuning", "studies.costs")
+    tasks, estimates, tuning, studies = (
+        f"ensize.train.{each}"
+        for each in ("studies.tasks", "studies.estimates", "tuning", "studies")
     )
-    for room in (work, tuning):
+    for room in (tasks, tuning):
         monkeypatch.setattr(f"{room}.train", trainer.train)
-    for room in (work, costs):
+    for room in (tasks, estimates):
         monkeypatch.setattr(f"{room}.plan", trainer.plan)
-    for room in (work, costs, "ensize.train.studies"):
+    for room in (tasks, estimates, studies):
         monkeypatch.setattr(f"{room}.load_data", lambda *_, **__: data)
     return trainer

@@ -16,9 +16,25 @@ class Tensor:
         return np.asarray(self.array, dtype)
 
 
-class NeedsDetaching:
+class Unviewable:
     def __array__(self, dtype=None, copy=None):
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        raise RuntimeError("The array was deleted.")
+
+
+def test_tensors_of_torch_are_taken_as_they_come():
+    torch = pytest.importorskip("torch")
+    logits, targets = make_pool(2, 40, 4)
+    # Numbers that bfloat16 holds, which NumPy lacks.
+    tensor = torch.tensor(logits).bfloat16()
+    truth = score(Predictions.of(tensor.double().numpy(), targets))
+    for given in (
+        tensor,
+        tensor.float(),
+        tensor.float().requires_grad_(),
+        [tensor[0].requires_grad_(), tensor[1].double()],
+    ):
+        pool = Predictions.of(given, torch.tensor(targets))
+        np.testing.assert_allclose(score(pool).cnll, truth.cnll, rtol=1e-6)
 
 
 def test_arrays_of_two_and_three_dimensions_and_lists_are_networks():
@@ -107,8 +123,8 @@ LOGITS, TARGETS = make_pool(2, 20, 4)
         (LOGITS, TARGETS, {"kind": "probabilities"}, "does not hold prob.* at object"),
         (LOGITS, TARGETS, {"kind": "log-probabilities"}, "does not hold log-prob"),
         (LOGITS, TARGETS, {"kind": "logit"}, "did you mean 'logits'"),
-        (LOGITS, TARGETS[:-1], {}, "speaks of 20 objects, but there are 19 targets"),
-        (LOGITS, TARGETS + 1, {}, r"targets name class 4 at object \d+, but"),
+        (LOGITS, TARGETS[:-1], {}, "speaks of 20 objects, but targets of 19;"),
+        (LOGITS, TARGETS + 1, {}, r"targets has class 4 at object \d+, but net"),
         (LOGITS, TARGETS - 1, {}, r"targets has the negative class -1 at object \d+"),
         (LOGITS, TARGETS + 0.5, {}, r"\(entry 0 is"),
         (LOGITS, TARGETS.astype(float), {}, "targets are integers"),
@@ -123,7 +139,7 @@ LOGITS, TARGETS = make_pool(2, 20, 4)
         ([LOGITS], TARGETS, {}, r"network 0 has shape \(2, 20, 4\)"),
         ([], TARGETS, {}, "there are no predictions"),
         (np.zeros((2, 20, 4), object), TARGETS, {}, "type object, not numbers"),
-        (NeedsDetaching(), TARGETS, {}, r"hand in tensor\.detach"),
+        (Unviewable(), TARGETS, {}, "cannot be viewed as a NumPy array .* hand in an"),
         ([[1, 2], [3]], TARGETS, {}, "predictions cannot be viewed as a NumPy array"),
         (LOGITS.astype(complex), TARGETS, {}, "type complex128, not numbers"),
     ],

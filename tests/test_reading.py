@@ -291,8 +291,8 @@ def test_targets_beside_the_predictions_must_agree(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        (TARGETS[1:], "a.npy[0] speaks of 20 objects, but there are 19 targets"),
-        (TARGETS + 1, "targets name class 4 at object 3"),
+        (TARGETS[1:], "t.npy of 19; both must be of the same objects"),
+        (TARGETS + 1, "t.npy has class 4 at object 3, but"),
         (TARGETS - 1, "t.npy has the negative class -1 at object 0"),
         (TARGETS + 0.5, "t.npy holds numbers of type float64 (entry 0 is 0.5)"),
         (TARGETS[:, None], "t.npy has shape (20, 1); targets are one true class"),

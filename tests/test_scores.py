@@ -1,4 +1,5 @@
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from ensize import InputError, Predictions, Sketch
 from ensize.scores import halvings, score_ensembles, shares_of
 from ensize.scores.answers import accuracy_and_brier
 from ensize.scores.means import log_means
+from ensize.scores.search import sketch_of
 from ensize.temperatures import calibrate
 from reference import make_pool
 
@@ -143,12 +145,60 @@ def test_means_of_vastly_different_probabilities_are_exact():
     logs = -np.exp(random.normal(2, 4, (5, 200)))
     rows = shares(every_subset(5), 5)
     for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-6)):
-        found = log_means(logs.astype(dtype), rows)
+        found = np.add(*log_means(logs.astype(dtype), rows))
         given_logs = logs.astype(dtype).astype(float)
         for row, each in zip(rows, found, strict=True):
             members = given_logs[row > 0]
             truth = np.logaddexp.reduce(members, axis=0) - np.log(len(members))
             np.testing.assert_allclose(each, truth, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("apply", ["before", "after"])
+def test_equal_numbers_add_up_without_bias(apply):
+    """Objects without an answer: float32 would round all their terms one way."""
+    logits, targets = make_pool(2, 5000, 100, seed=1)
+    logits[:, ::2] = 0
+    scores = score_ensembles(
+        Predictions.of(logits.astype(np.float32), targets),
+        shares(every_subset(2), 2),
+        apply=apply,
+        temperature=2.0,
+    )
+    for found, members in zip(scores.nll, every_subset(2), strict=True):
+        truth = reference.nll(logits[list(members)], targets, 2.0, apply)
+        assert abs(found - truth) < 2e-7 * truth
+
+
+class Made:
+    """Logits that are made when they are read."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, seed, shape):
+        self.seed, self.shape = seed, shape
+
+    def __getitem__(self, rows):
+        start, stop, _ = rows.indices(self.shape[0])
+        shape = (stop - start, self.shape[1])
+        random = np.random.default_rng((self.seed, start))
+        return random.standard_normal(shape, np.float32)
+
+
+def test_memory_for_a_sketch_does_not_grow_with_networks():
+    """Of 20,000 classes: each network has 2 MB of logits."""
+    peaks = []
+    for networks in (4, 16):
+        pool = Predictions.gather(
+            [Made(seed, (25, 20_000)) for seed in range(networks)],
+            np.arange(25),
+            labels=[str(seed) for seed in range(networks)],
+        )
+        sketch_of(pool.choose([0]))  # what is held for the next one
+        tracemalloc.start()
+        sketch_of(pool)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0]
 
 
 def test_of_equally_probable_classes_the_first_is_the_answer():

@@ -11,11 +11,12 @@ six networks: 0.39, without end: 0.36
 
 from ensize.checks import InputError
 from ensize.curves import Curve, score
-from ensize.forecasts import Forecast, forecast
+from ensize.forecasts import BackTests, Forecast, back_test, forecast
 from ensize.laws import Fit, PowerLaw, Status, fit, fit_many
 from ensize.planes import Plane, plane_of
 from ensize.predictions import Pool, Predictions
 from ensize.reading import load
+from ensize.searches import MemorySplitSearch
 from ensize.sketches import Grid, Sketch
 from ensize.splits import (
     OptimalSplits,
@@ -53,9 +54,12 @@ __all__ = [  # noqa: RUF022
     "plane_of",
     "Forecast",
     "forecast",
+    "BackTests",
+    "back_test",
     "Splits",
     "split",
     "OptimalSplits",
     "optimal_splits_test",
     "joint_law_test",
+    "MemorySplitSearch",
 ]

@@ -69,13 +69,17 @@ def positive(name: str, value: Any) -> float:
 
 
 def viewed(name: str, value: Any) -> NDArray[Any]:
-    """View `value` as a NumPy array: lists, PyTorch and JAX tensors included."""
+    """View `value` as a NumPy array: lists, PyTorch and JAX tensors included.
+
+    A tensor is brought from its device and away from its gradient; bfloat16, which
+    NumPy lacks, becomes float32, and nothing else is copied that NumPy can view.
+    """
     try:
-        array = np.asarray(value)
+        array = np.asarray(_plain(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"{name} cannot be viewed as a NumPy array ({error}); for a PyTorch"
-            " tensor hand in tensor.detach().float().cpu()"
+            f"{name} cannot be viewed as a NumPy array ({error}); hand in an array of"
+            " floats, in the memory of this machine"
         ) from error
     if array.dtype.kind not in "fiub":
         raise InputError(
@@ -83,6 +87,15 @@ def viewed(name: str, value: Any) -> NDArray[Any]:
             " array of floats"
         )
     return array
+
+
+def _plain(value: Any) -> Any:
+    """Bring a tensor to where NumPy can view it."""
+    for step in ("detach", "cpu"):
+        value = getattr(value, step)() if hasattr(value, step) else value
+    if "bfloat16" in str(getattr(value, "dtype", "")):
+        value = value.float() if hasattr(value, "float") else value.astype("float32")
+    return value
 
 
 def class_labels(name: str, value: Any) -> NDArray[np.int64]:

@@ -23,8 +23,10 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 # Told what is being done and which share of it is done.
 Progress = Callable[[str, float], None]
 
-# Rows looked at when a network is handed in, to catch one kind passed as another.
-_SAMPLE = 256
+
+def sample_size(classes: int) -> int:
+    """Tell how many objects show what logits are like: fewer of very many classes."""
+    return min(256, max(8, 4_000_000 // classes))
 
 
 @dataclass(frozen=True)
@@ -124,23 +126,25 @@ class Predictions:
         labels: Sequence[str],
         kind: str = "logits",
         pool: Pool | None = None,
+        truth: str = "targets",
     ) -> Predictions:
         """Check that these networks speak of the same objects, and put them together.
 
-        This is the gate that every way of loading passes.
+        This is the gate that every way of loading passes; `truth` is what messages
+        call the targets, such as their file.
         """
         one_of("kind", kind, KINDS)
-        classes_of = class_labels("targets", targets)
+        classes_of = class_labels(truth, targets)
         if not rows:
             raise InputError("there are no predictions; hand in at least one network")
         for label, each in zip(labels, rows, strict=True):
-            _check_shape(label, each, rows[0], labels[0], len(classes_of))
+            _check_shape(label, each, rows[0], labels[0], truth, len(classes_of))
         beyond = classes_of >= rows[0].shape[1]
         if beyond.any():
             first = int(np.argmax(beyond))
             raise InputError(
-                f"targets name class {classes_of[first]} at object {first}, but the"
-                f" predictions have {rows[0].shape[1]} classes (0 to"
+                f"{truth} has class {classes_of[first]} at object {first}, but"
+                f" {labels[0]} has {rows[0].shape[1]} classes (0 to"
                 f" {rows[0].shape[1] - 1}); check that targets and predictions belong"
                 " together"
             )
@@ -152,7 +156,8 @@ class Predictions:
             pool or Pool(),
         )
         for label, each in zip(labels, rows, strict=True):
-            _check_kind(label, np.asarray(each[:_SAMPLE]), kind)
+            # To catch one kind passed as another.
+            _check_kind(label, np.asarray(each[: sample_size(each.shape[1])]), kind)
         return gathered
 
     @property
@@ -221,7 +226,9 @@ def _halves() -> NDArray[np.float32]:
     return np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
-def _check_shape(label: str, each: Rows, first: Rows, name: str, objects: int) -> None:
+def _check_shape(
+    label: str, each: Rows, first: Rows, name: str, truth: str, objects: int
+) -> None:
     if len(each.shape) != 2:
         raise InputError(
             f"{label} has shape {tuple(each.shape)}; a network's predictions have two"
@@ -233,8 +240,8 @@ def _check_shape(label: str, each: Rows, first: Rows, name: str, objects: int) -
         )
     if each.shape[0] != objects:
         raise InputError(
-            f"{label} speaks of {each.shape[0]} objects, but there are {objects}"
-            " targets; both must be of the same objects in the same order"
+            f"{label} speaks of {each.shape[0]} objects, but {truth} of {objects};"
+            " both must be of the same objects in the same order"
         )
     if each.shape[1] < 2:
         raise InputError(

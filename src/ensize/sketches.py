@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensize.checks import InputError, class_labels
-from ensize.predictions import Pool, Predictions, Rows
+from ensize.predictions import Pool, Predictions, Rows, sample_size
 from ensize.threads import in_threads, workspace
 
 if TYPE_CHECKING:
@@ -103,13 +103,14 @@ class Grid:
         return slice(other.first - self.first, other.stop - self.first)
 
 
-def grid_for(logits: NDArray[Any], per_octave: int = 4) -> Grid:
-    """Choose the grid that suits logits of this spread.
+def grid_for(logits: Iterable[NDArray[Any]], per_octave: int = 4) -> Grid:
+    """Choose the grid that suits logits of this spread; of rows, or of blocks of them.
 
     For ordinary logits 1/τ runs from 1/32 to 28; for larger or smaller ones the
     whole range moves, in steps of two octaves so that networks of one pool agree.
     """
-    spread = float(np.median(np.std(np.asarray(logits, np.float64), axis=1)))
+    spreads = [np.std(each, axis=-1, dtype=np.float64) for each in logits]
+    spread = float(np.median(spreads))
     steps = 0.0
     if spread > 0:
         steps = round(float(np.log2(_ORDINARY_SPREAD / spread)) / 2)
@@ -161,28 +162,24 @@ class Sketch:
         array([0.88079708])
         """
         if grid is None:
+            some = sample_size(predictions.classes)
             every = range(predictions.networks)
-            sample = np.concatenate([predictions.logits(i, 0, 256) for i in every])
-            grid = grid_for(sample)
+            grid = grid_for(predictions.logits(i, 0, some) for i in every)
         objects, networks = predictions.objects, predictions.networks
         table = np.empty((networks, grid.nodes, objects), predictions.dtype)
-        rows = max(1, _BLOCK // (predictions.classes * (grid.per_octave + 3)))
+        rows = 4 * _rows(predictions.classes, grid)
         # One task is some blocks of one network, read at once.
         tasks = [
-            (i, start, min(start + 4 * rows, objects))
+            (i, start, min(start + rows, objects))
             for i in range(networks)
-            for start in range(0, objects, 4 * rows)
+            for start in range(0, objects, rows)
         ]
 
         def fill(task: tuple[int, int, int]) -> None:
             network, first, last = task
             logits = predictions.logits(network, first, last)
-            targets, filled = predictions.targets, table[network, :, first:last]
-            for start in range(0, last - first, rows):
-                some = slice(start, start + rows)
-                log_probabilities(
-                    logits[some], targets[first:last][some], grid, out=filled[:, some]
-                )
+            truth = predictions.targets[first:last]
+            tabulate(logits, truth, grid, out=table[network, :, first:last])
 
         for done, _ in enumerate(in_threads(fill, tasks), 1):
             if progress is not None:
@@ -253,6 +250,27 @@ class Sketch:
     def member_nll(self) -> NDArray[np.float64]:
         """NLL of each network at each node, (networks, nodes)."""
         return np.array([-np.mean(each[:], axis=1, dtype=float) for each in self.rows])
+
+
+def tabulate(
+    logits: NDArray[Any],
+    targets: NDArray[np.int64],
+    grid: Grid,
+    *,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Compute `log_probabilities` in blocks that stay in a cache."""
+    if out is None:
+        out = np.empty((grid.nodes, len(logits)), logits.dtype)
+    rows = _rows(logits.shape[1], grid)
+    for start in range(0, len(logits), rows):
+        some = slice(start, start + rows)
+        log_probabilities(logits[some], targets[some], grid, out=out[:, some])
+    return out
+
+
+def _rows(classes: int, grid: Grid) -> int:
+    return max(1, _BLOCK // (classes * (grid.per_octave + 3)))
 
 
 def log_probabilities(

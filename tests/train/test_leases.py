@@ -170,6 +170,26 @@ def test_a_link_whose_answer_was_lost_counts(tmp_path, monkeypatch):
         assert worker.take(POOL, [0]) == [0]
 
 
+def test_a_folder_that_the_last_one_there_removes_is_made_again(tmp_path, monkeypatch):
+    link, times = os.link, iter(range(3))
+
+    def late(source, target):
+        if next(times, None) is not None:
+            Path(target).parent.rmdir()
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", late)
+    with Worker(tmp_path / "unfinished") as worker:
+        assert worker.take(POOL, [0]) == [0]
+
+
+def test_a_worker_whose_file_was_removed_says_so(tmp_path):
+    with Worker(tmp_path) as worker:
+        worker.path.unlink()
+        with pytest.raises(InputError, match="worker's file was removed"):
+            worker.take(POOL, [0])
+
+
 def test_a_filesystem_without_hard_links_is_named(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")

@@ -13,7 +13,7 @@ import sys
 import typer
 
 from ensize.checks import InputError
-from ensize.cli import drawing, keeping, scoring, showing, training
+from ensize.cli import drawing, forecasting, keeping, scoring, showing, training
 from ensize.cli.printing import err
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 for verb in (
     *(scoring.score, scoring.fit),
+    forecasting.forecast,
     training.study,
     *(keeping.status, keeping.verify),
     drawing.figures,

@@ -54,6 +54,41 @@ class Method(StrEnum):
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PREDICTIONS",
+        help="A store, or .npy, .npz or .safetensors files of (objects, classes) or"
+        " (networks, objects, classes).",
+    ),
+]
+Targets = Annotated[
+    Path | None,
+    typer.Option(help="The true classes, a file of integers; a store has them."),
+]
+OfKind = Annotated[Kind, typer.Option("--kind", help="What the files hold.")]
+PoolName = Annotated[
+    str | None, typer.Option("--pool", help="Which pool, where a store has several.")
+]
+ApplyAt = Annotated[
+    Apply,
+    typer.Option("--apply", help="Apply the temperature before or after averaging."),
+]
+CalibrateOn = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Predictions of the same networks on other objects, to choose the"
+        " temperature there; may be given several times.",
+    ),
+]
+CalibrateTargets = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The true classes of these.")
+]
+KeepOdd = Annotated[
+    bool, typer.Option("--keep-odd", help="Keep networks that did not train.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of draws and halves.")]
 
 
 def load_given(
@@ -64,6 +99,17 @@ def load_given(
 
     source: Any = files[0] if len(files) == 1 else list(files)
     return load(source, targets=targets, kind=kind, pool=pool)
+
+
+def load_separate(
+    files: Sequence[Path] | None, targets: Path | None, kind: Kind
+) -> Predictions | Sketch | None:
+    """Load the predictions to calibrate on, if there are any."""
+    if files:
+        return load_given(files, targets, kind, None)
+    if targets:
+        raise InputError("--calibrate-targets goes with --calibrate-on FILE; give both")
+    return None
 
 
 def whole_numbers(name: str, text: str) -> list[int]:

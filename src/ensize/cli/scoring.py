@@ -10,12 +10,22 @@ import typer
 from ensize.checks import InputError
 from ensize.cli.options import (
     Apply,
+    ApplyAt,
+    CalibrateOn,
+    CalibrateTargets,
     Draw,
+    Files,
     Json,
+    KeepOdd,
     Kind,
     Method,
+    OfKind,
+    PoolName,
+    Seed,
+    Targets,
     Weights,
     load_given,
+    load_separate,
     whole_numbers,
 )
 from ensize.cli.printing import (
@@ -29,21 +39,10 @@ from ensize.cli.printing import (
 
 
 def score(
-    predictions: Annotated[
-        list[Path],
-        typer.Argument(
-            help="A store, or .npy, .npz or .safetensors files of (objects, classes)"
-            " or (networks, objects, classes)."
-        ),
-    ],
-    targets: Annotated[
-        Path | None,
-        typer.Option(help="The true classes, a file of integers; a store has them."),
-    ] = None,
-    kind: Annotated[Kind, typer.Option(help="What the files hold.")] = Kind.LOGITS,
-    pool: Annotated[
-        str | None, typer.Option(help="Which pool, where a store has several.")
-    ] = None,
+    predictions: Files,
+    targets: Targets = None,
+    kind: OfKind = Kind.LOGITS,
+    pool: PoolName = None,
     n: Annotated[
         str | None,
         typer.Option(
@@ -57,38 +56,21 @@ def score(
             " the paper's 'disjoint' groups."
         ),
     ] = Draw.ALL,
-    apply: Annotated[
-        Apply, typer.Option(help="Apply the temperature before or after averaging.")
-    ] = Apply.BEFORE,
+    apply: ApplyAt = Apply.BEFORE,
     temperature: Annotated[
         float | None, typer.Option(help="A fixed temperature at which nll is given.")
     ] = None,
-    calibrate_on: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Predictions of the same networks on other objects, to choose the"
-            " temperature there; may be given several times.",
-        ),
-    ] = None,
-    calibrate_targets: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The true classes of these.")
-    ] = None,
-    keep_odd: Annotated[
-        bool, typer.Option("--keep-odd", help="Keep networks that did not train.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of draws and halves.")] = 0,
+    calibrate_on: CalibrateOn = None,
+    calibrate_targets: CalibrateTargets = None,
+    keep_odd: KeepOdd = False,
+    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Score the ensembles of a pool along the number of networks."""
     from ensize.curves import COLUMNS, score
 
     loaded = load_given(predictions, targets, kind, pool)
-    separate = None
-    if calibrate_on:
-        separate = load_given(calibrate_on, calibrate_targets, kind, None)
-    elif calibrate_targets:
-        raise InputError("--calibrate-targets goes with --calibrate-on FILE; give both")
+    separate = load_separate(calibrate_on, calibrate_targets, kind)
     with shown_progress() as progress:
         curve = score(
             loaded,

@@ -41,7 +41,7 @@ def tolerance_of(within: float | str, value: float) -> float:
 
 def advise(refits: Refits, level: float, within: float | str) -> tuple[str, ...]:
     """Say what the next network gains, how many are enough, and what is unsure."""
-    law = refits.law
+    law, networks = refits.law, refits.networks
     if law.status is Status.CONSTANT:
         sentence = (
             "All ensembles score the same, as if all networks were one: another one"
@@ -50,44 +50,69 @@ def advise(refits: Refits, level: float, within: float | str) -> tuple[str, ...]
         return (sentence,)
     if law.gain <= 0:
         sentence = (
-            "CNLL does not fall as networks are added: there is nothing to forecast."
+            "CNLL does not fall as networks are added: there is nothing to gain here."
         )
         return (sentence,)
-    ends = np.array([refits.networks, refits.networks + 1, math.inf])
-    step, rest = _falls(refits, ends, level)
-    gains = (
-        f"One more network lowers CNLL by {step[0]:.5f} ({step[1]:.5f} to"
-        f" {step[2]:.5f}), endlessly many by {rest[0]:.5f} ({rest[1]:.5f} to"
-        f" {rest[2]:.5f})."
+    ends = np.array([networks + 1, math.inf])
+    here = np.full(2, float(networks))
+    fall, half = refits.fall(here, ends, level)
+    next_one, all_others = (
+        f"{x:.5f} ({x - y:.5f} to {x + y:.5f})" for x, y in zip(fall, half, strict=True)
     )
-    said = [gains, _near(refits, within)]
-    if rest[1] <= 0:
+    share = 1 - fall[1] / law.gain
+    gain = (
+        f"Network number {networks + 1} lowers CNLL by {next_one}, endlessly many more"
+        f" by {all_others}."
+    )
+    done = (
+        f"{networks} networks bring {share:.0%} of what ensembles of these networks can"
+        " gain over a single one."
+    )
+    said = [gain, done, _enough(refits, level, within)]
+    if law.status is Status.PRIOR:
+        usual = (
+            f"The exponent, {law.exponent:.2f}, is that of most recipes: these networks"
+            " leave theirs open."
+        )
+        said.append(usual)
+    if half[1] >= fall[1]:
         thin = (
-            "The evidence is too thin to say how much is left to gain: its interval of"
-            f" {level:.0%} contains 0. Train more networks."
+            "The evidence is too thin to say how much is left to gain: it may be"
+            " nothing. Train more networks."
         )
         said.append(thin)
     return tuple(said)
 
 
-def _falls(refits: Refits, n: Floats, level: float) -> list[tuple[float, ...]]:
-    """Say how far CNLL falls from the first n to each other, with intervals."""
-    value, (own, others) = refits.at(n), refits.luck(n)
-    fall = value[0] - value[1:]
-    luck = (own[:, :1] - own[:, 1:], others[:, :1] - others[:, 1:])
-    half = refits.half_width(luck, level)
-    return list(
-        zip(*map(np.ndarray.tolist, (fall, fall - half, fall + half)), strict=True)
+def _enough(refits: Refits, level: float, within: float | str) -> str:
+    """Say how many networks come near to the limit, and between which numbers."""
+    limit = refits.law.limit
+    tolerance = tolerance_of(within, limit)
+    unit = "" if str(within).strip().endswith("%") else " nats"
+    near = f"within {within}{unit} of the limit, {limit:.5f}"
+    few, value, many = (
+        _least(refits, level, tolerance, sign) for sign in (-1.0, 0.0, 1.0)
     )
+    if value > _MOST:
+        return f"More than {_MOST:,} networks are needed to come {near}."
+    come = "network comes" if value == 1 else "networks come"
+    between = f"{few:,} to {many:,}" if many <= _MOST else f"{few:,} or more"
+    return f"{value:,} {come} {near} (it may take {between})."
 
 
-def _near(refits: Refits, within: float | str) -> str:
-    """Say how many networks are enough."""
-    law = refits.law
-    of = f"{within} of" if str(within).endswith("%") else f"{within} nats of"
-    near = law.law.reaches(law.limit + tolerance_of(within, law.limit))
-    if near > _MOST:
-        return f"More than {_MOST:,} networks come within {of} the limit."
-    least = max(1, math.ceil(near - 1e-9))
-    few = "1 network comes" if least == 1 else f"{least:,} networks come"
-    return f"{few} within {of} the limit, {law.limit:.5f}."
+def _least(refits: Refits, level: float, tolerance: float, sign: float) -> int:
+    """Find the least n from which on what is left is within a tolerance.
+
+    With the sign of -1 or 1, what may be left at least or at most.
+    """
+
+    def left(n: int) -> float:
+        fall, half = refits.fall(np.array([float(n)]), np.array([math.inf]), level)
+        return float(fall[0] + sign * half[0])
+
+    # It falls with n: the law does, and so do its errors.
+    low, high = 0, _MOST + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if left(middle) <= tolerance else (middle, high)
+    return high

@@ -116,10 +116,7 @@ class Forecast:
         """
         level = self.options["level"] if level is None else level_of(level)
         ends = sizes_of("n", [fewer, more])
-        fall = -np.diff(self.refits.at(ends))
-        of_networks, others = self.refits.luck(ends)
-        luck = (np.diff(of_networks), np.diff(others))
-        half = self.refits.half_width(luck, level)
+        fall, half = self.refits.fall(ends[:1], ends[1:], level)
         return Interval(*(float(each[0]) for each in (fall, fall - half, fall + half)))
 
     def records(self) -> list[dict[str, float]]:
@@ -128,7 +125,7 @@ class Forecast:
         columns = [getattr(self, name).tolist() for name in names]
         rows = zip(*columns, strict=True)
         return [
-            dict(zip(names, (_count(row[0]), *row[1:]), strict=True)) for row in rows
+            dict(zip(names, (count_of(row[0]), *row[1:]), strict=True)) for row in rows
         ]
 
     def table(self) -> str:
@@ -140,7 +137,8 @@ class Forecast:
         return "\n".join(lines)
 
 
-def _count(n: float) -> float:
+def count_of(n: float) -> float:
+    """Return a number of networks as an int, unless it is infinite."""
     return n if math.isinf(n) else int(n)
 
 

@@ -101,6 +101,15 @@ class Refits:
         width: Floats = np.sqrt(parts[0] + parts[1])
         return width
 
+    def fall(self, fewer: Floats, more: Floats, level: float) -> tuple[Floats, Floats]:
+        """Compute how far CNLL falls from some networks to more, give or take.
+
+        It is surer than either end, since luck moves both together.
+        """
+        less, least = self.luck(fewer), self.luck(more)
+        luck = (less[0] - least[0], less[1] - least[1])
+        return self.at(fewer) - self.at(more), self.half_width(luck, level)
+
     def sample(self, n: Floats, count: int, random: np.random.Generator) -> Floats:
         """Draw forecasts as they might have come out, (count, len(n))."""
         of_networks, others = self.luck(n)
@@ -148,9 +157,9 @@ def robust_refits(
     curves = np.insert(curves, last, cnll, axis=0)
     laws = _laws_of(size, curves, exponent)
     status = laws.status
-    if free.status[0] is Status.CONSTANT:
+    if free.status[0] == Status.CONSTANT:
         status[0] = Status.CONSTANT
-    elif status[0] is Status.FITTED and share < 1 / 2:
+    elif status[0] == Status.FITTED and share < 1 / 2:
         status[0] = Status.PRIOR
     return Refits(laws, networks, doubts=1)
 

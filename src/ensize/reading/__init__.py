@@ -155,7 +155,9 @@ def _joined(
     pool = parts[0].pool if alike else Pool()
     sketches = [part for part in parts if part.grids]
     if not sketches:
-        return Predictions.gather(rows, targets, labels=labels, kind=kind, pool=pool)
+        return Predictions.gather(
+            rows, targets, labels=labels, kind=kind, pool=pool, truth=name
+        )
     for part in parts:
         if part.classes != sketches[0].classes:
             raise InputError(

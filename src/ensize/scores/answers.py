@@ -39,9 +39,9 @@ def accuracy_and_brier(
 
     products, own = np.zeros((pool.networks, pool.networks)), np.zeros(pool.networks)
     right = np.zeros(len(shares))
-    # Reading a few rows costs as much as reading some more.
-    numbers = min(pool.networks * pool.classes, 20_000)
-    blocks = blocks_of(pool.objects, numbers)
+    # Reading a few rows costs as much as reading some more, while they are short.
+    numbers = pool.networks * pool.classes
+    blocks = blocks_of(pool.objects, max(min(numbers, 20_000), numbers // 10))
     for some_products, some_own, some_right in in_threads(block, blocks):
         products += some_products
         own += some_own

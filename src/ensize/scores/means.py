@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 _BLOCK = 2_000_000
 
 
-def log_means(logs: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[Any]:
+def log_means(
+    logs: NDArray[Any], shares: NDArray[np.float64]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Take the logarithm of each ensemble's mean probability.
 
     Every column is scaled by its largest probability, so that only a member that
     is vastly less probable than some network can underflow; where such members
-    make up a whole ensemble, its mean is taken in logarithms. The result is lent
-    until the next call in the same thread.
+    make up a whole ensemble, its mean is taken in logarithms.
 
     Parameters
     ----------
@@ -36,10 +37,15 @@ def log_means(logs: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[Any]:
     shares
         The ensembles, (ensembles, networks).
 
+    Returns
+    -------
+    The logarithms less that of the column's largest probability, (ensembles, columns),
+    lent until the next call in the same thread; and these largest ones, (columns,).
+
     >>> with np.printoptions(precision=3):
     ...     log_means(np.array([[-5000.0], [-9000.0]]), np.array([[0.5, 0.5], [0, 1]]))
-    array([[-5000.693],
-           [-9000.   ]])
+    (array([[-6.931e-01],
+           [-4.000e+03]]), array([-5000.]))
     """
     largest = logs.max(axis=0)
     logs = logs - largest
@@ -56,8 +62,7 @@ def log_means(logs: NDArray[Any], shares: NDArray[np.float64]) -> NDArray[Any]:
             members = logs[np.ix_(row > 0, lost)]
             peak = members.max(axis=0)
             each[lost] = peak + np.log(np.exp(members - peak).mean(axis=0))
-    result += largest
-    return result
+    return result, largest
 
 
 def sums_before(
@@ -74,11 +79,14 @@ def sums_before(
     def block(some: slice) -> NDArray[np.float64]:
         # Networks first, objects last: (networks, nodes · objects).
         logs = np.stack([each[nodes][:, some] for each in sketch.rows])
-        means = log_means(logs.reshape(sketch.networks, -1), shares)
+        means, largest = log_means(logs.reshape(sketch.networks, -1), shares)
         means = means.reshape(len(shares), window.nodes, -1)
-        return _weighed(means, weights[:, some])
+        # What all ensembles have in common is summed once, in float64.
+        common = largest.reshape(1, window.nodes, -1).astype(np.float64)
+        return _weighed(means, weights[:, some]) + _weighed(common, weights[:, some])
 
-    blocks = blocks_of(sketch.objects, window.nodes * len(shares))
+    rows = max(len(shares), sketch.networks)
+    blocks = blocks_of(sketch.objects, window.nodes * rows)
     return -_added(block, blocks, progress)
 
 
@@ -103,19 +111,25 @@ def sums_after(
         parts = []
         for first in range(0, len(shares), many):
             part = shares[first : first + many]
-            means = log_means(logs.reshape(pool.networks, -1), part)
-            flat = means.reshape(-1, pool.classes)
+            means, largest = log_means(logs.reshape(pool.networks, -1), part)
+            flat = np.add(means, largest, out=means).reshape(-1, pool.classes)
             logs_of_truth = log_probabilities(flat, truth[: len(flat)], window)
             by_ensemble = logs_of_truth.reshape(window.nodes, len(part), -1)
-            parts.append(_weighed(by_ensemble.swapaxes(0, 1), weights[:, some]))
+            by_ensemble = by_ensemble.swapaxes(0, 1).astype(np.float64)
+            parts.append(_weighed(by_ensemble, weights[:, some]))
         return np.concatenate(parts)
 
-    blocks = blocks_of(pool.objects, pool.classes * len(shares))
+    rows = max(len(shares), pool.networks)
+    blocks = blocks_of(pool.objects, pool.classes * rows)
     return -_added(block, blocks, progress)
 
 
 def _weighed(means: NDArray[Any], weights: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Sum (ensembles, nodes, objects) to (ensembles, sums, nodes)."""
+    """Sum (ensembles, nodes, objects) to (ensembles, sums, nodes).
+
+    Of float32 only what differs between networks is summed, as equal numbers add up
+    rounding errors of one sign.
+    """
     sums = means.reshape(-1, means.shape[2]) @ weights.T.astype(means.dtype)
     summed = sums.reshape(*means.shape[:2], -1).swapaxes(1, 2)
     result: NDArray[np.float64] = summed.astype(np.float64)

@@ -8,15 +8,16 @@ look; where some ensemble ends at an edge of the window, the window is widened.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensize.checks import InputError
-from ensize.predictions import Predictions
+from ensize.predictions import Predictions, sample_size
 from ensize.scores.means import sums_after, sums_before
-from ensize.sketches import Grid, Sketch, grid_for
+from ensize.sketches import Grid, Sketch, grid_for, tabulate
 from ensize.temperatures import nll_at
+from ensize.threads import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _BESIDE = 5
 # Octaves added where the best temperature lies at an edge, and how many times.
 _WIDER, _TIMES = 3, 2
+# Pieces of the test set that tell how to search the whole.
+_CUTS = 16
 # What reading NLL between the nodes may cost, in nats.
 _PRECISION = 5e-7
 
@@ -44,16 +47,18 @@ def sketch_of(
     """
     if isinstance(pool, Sketch):
         return pool
-    length = min(16, pool.objects)
-    starts = np.unique(np.linspace(0, pool.objects - length, 16).astype(int))
-    cuts = [slice(start, start + length) for start in starts]
-    rows = tuple(
-        np.concatenate([pool.logits(i, cut.start, cut.stop) for cut in cuts])
-        for i in range(pool.networks)
-    )
-    targets = np.concatenate([pool.targets[cut] for cut in cuts])
-    fine = grid_for(np.concatenate(rows), per_octave=8)
-    overview = Sketch.of(Predictions(rows, targets, pool.labels), grid=fine)
+    length = min(max(1, sample_size(pool.classes) // _CUTS), pool.objects)
+    starts = np.unique(np.linspace(0, pool.objects - length, _CUTS).astype(int))
+    truth = np.concatenate([pool.targets[at : at + length] for at in starts])
+
+    def some(network: int) -> NDArray[Any]:
+        cuts = [pool.logits(network, at, at + length) for at in starts]
+        return np.concatenate(cuts)
+
+    every = range(pool.networks)
+    fine = grid_for(map(some, every), per_octave=8)
+    rows = tuple(in_threads(lambda i: tabulate(some(i), truth, fine), every))
+    overview = Sketch(rows, fine, truth, pool.classes, pool.labels, pool.pool)
     likely = _likely(overview)
     per_octave = _resolution(overview, likely)
     grid = Grid(0, 1, per_octave).including(likely, beside=_BESIDE + 1)

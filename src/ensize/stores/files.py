@@ -240,6 +240,14 @@ def publish(path: Path, content: Iterable[Any]) -> bool:
     return new
 
 
+def rewrite(path: Path, content: Iterable[Any]) -> None:
+    """Write a file whole in the place of what is there under its name, if anything."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    publish(fresh, content)
+    with reported(path, "written"):
+        fresh.replace(path)
+
+
 def _link(hidden: Path, path: Path) -> bool:
     try:
         os.link(hidden, path)

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ensize.checks import InputError, class_labels, viewed
-from ensize.predictions import Predictions
+from ensize.predictions import Predictions, sample_size
 from ensize.sketches import Grid, Sketch, grid_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-# Objects held before they become a block, however small the batches, unless they have
-# more logits than that. On the first ones a sketch chooses its grid.
-_OBJECTS, _LOGITS = 256, 4_000_000
 
 
 class Recording:
@@ -68,8 +64,8 @@ class Recording:
         Arrays of any library that NumPy can view will do, tensors on a device too.
         """
         label, first = self._label, self._objects
-        given = viewed(f"{label}: logits", _plain(logits))
-        truth = viewed(f"{label}: targets", _plain(targets))
+        given = viewed(f"{label}: logits", logits)
+        truth = viewed(f"{label}: targets", targets)
         if given.ndim != 2 or truth.shape != given.shape[:1]:
             raise InputError(
                 f"{label}: a batch has logits of shape {given.shape} and targets of"
@@ -96,12 +92,9 @@ class Recording:
             )
         self._held.append((block, truth))
         self._objects += len(block)
-        if sum(len(each) for each, _ in self._held) >= self._enough:
+        # So many become a block, however small the batches.
+        if sum(len(each) for each, _ in self._held) >= sample_size(self._classes):
             self._reduce()
-
-    @property
-    def _enough(self) -> int:
-        return min(_OBJECTS, max(1, _LOGITS // self._classes))
 
     def _reduce(self) -> None:
         """Make one block of the batches held, and where one is kept a sketch of it."""
@@ -113,17 +106,8 @@ class Recording:
         if not self._blocks:  # few rows, later on, are no ground to doubt the kind
             given = Predictions.gather([block], truth, labels=[self._label])
         if self._sketch:
-            self._grid = self._grid or grid_for(block[: self._enough])
+            self._grid = self._grid or grid_for(block[: sample_size(self._classes)])
             block = Sketch.of(given, grid=self._grid).rows[0][:].astype(self._dtype)
         self._held = []
         self._blocks.append(block)
         self._targets.append(truth)
-
-
-def _plain(value: Any) -> Any:
-    """Bring a tensor to where NumPy can view it; NumPy has no bfloat16."""
-    for step in ("detach", "cpu"):
-        value = getattr(value, step)() if hasattr(value, step) else value
-    if "bfloat16" in str(getattr(value, "dtype", "")):
-        value = value.float() if hasattr(value, "float") else value.astype("float32")
-    return value

@@ -1,9 +1,33 @@
-"""Loop: seeds in, logits out."""
+"""Loop: seeds in, logits out.
+
+All that is drawn at random is a function of the study, the width, the seed and the
+epoch (`seeds`), so that training goes on from any step as if it had not been
+interrupted, and a network is the same, up to rounding, whichever committee it sits in.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from ensize.train.batches import Batches
+from ensize.train.committees import Dropout, Stack, Way, forward
+from ensize.train.networks import layers_of
+from ensize.train.plans import (
+    Plan,
+    device_of,
+    measured_plan,
+    one_core_each,
+    passes,
+    precisely,
+    slopes,
+)
+from ensize.train.resumption import Checkpoint
+from ensize.train.seeds import Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,6 +39,11 @@ if TYPE_CHECKING:
     from ensize.predictions import Progress
     from ensize.train.images import Data
 
+# Objects that a pass predicts at once, of all its networks.
+_PREDICTED = 2048
+# Seconds between two words on how far it is.
+_TELL = 0.5
+
 
 class Interrupted(Exception):  # noqa: N818 - it was asked for, and is no error
     """Training was asked to stop; what was done stands in the checkpoint."""
@@ -22,16 +51,16 @@ class Interrupted(Exception):  # noqa: N818 - it was asked for, and is no error
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained.
+    """How a network is trained: stochastic gradient descent with momentum.
 
     Parameters
     ----------
-    epochs, batch, momentum
-        Of stochastic gradient descent.
-    learning_rate
-        At the beginning; the paper's schedule lowers it.
+    epochs, learning_rate
+        How long, and the rate of the first half; `schedule` lowers it.
     weight_decay, dropout
         Regularization.
+    batch, momentum
+        Of the descent.
     augment
         Whether pictures are cropped and mirrored at random.
     """
@@ -43,28 +72,6 @@ class Recipe:
     batch: int = 128
     momentum: float = 0.9
     augment: bool = True
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How the networks of one width are trained best on a device, as measured.
-
-    Parameters
-    ----------
-    together
-        How many at once.
-    way
-        How their layers are computed.
-    seconds
-        What one step of all of them takes.
-    bytes
-        The memory that they take.
-    """
-
-    together: int
-    way: str
-    seconds: float
-    bytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +100,16 @@ class Trained:
     failure: str | None = None
 
 
+def schedule(done: float) -> float:
+    """Return the paper's factor of the learning rate, by the share of epochs done.
+
+    >>> [schedule(done) for done in (0, 0.5, 0.7, 0.9, 0.99)]
+    [1.0, 1.0, 0.505, 0.01, 0.01]
+    """
+    fall = min(max((done - 0.5) / 0.4, 0.0), 1.0)
+    return round(1 - 0.99 * fall, 12)
+
+
 def plan(
     data: Data,
     family: str,
@@ -102,8 +119,10 @@ def plan(
     device: str | None = None,
     precision: str = "float32",
 ) -> Plan:
-    """Choose how to train, by a short measurement."""
-    raise NotImplementedError
+    """Choose how many networks to train at once, and how, by a short measurement."""
+    layers = layers_of(family, width, shape=data.shape, classes=data.classes)
+    place, cores = device_of(device), torch.get_num_threads()
+    return measured_plan(layers, data.shape, recipe.batch, place, precision, cores)
 
 
 def train(
@@ -114,11 +133,271 @@ def train(
     recipe: Recipe | Sequence[Recipe],
     *,
     study: str,
+    device: str | None = None,
+    precision: str = "float32",
+    way: Way | None = None,
     checkpoint: Path | None = None,
     every: float = 120.0,
     stop: Callable[[], bool] | None = None,
     progress: Progress | None = None,
-    **where: Any,
 ) -> list[Trained]:
-    """Train networks of one width together."""
-    raise NotImplementedError
+    """Train networks of one width together, and let them predict the test set.
+
+    Parameters
+    ----------
+    data
+        What to train and to test on.
+    family, width
+        Of the networks.
+    seeds
+        One for each network.
+    recipe
+        Of all, or one for each, which may differ in rates, decay and dropout.
+    study
+        With the width and the seed it determines a network.
+    device, precision, way
+        On what, and how; the quickest of some ways if not given.
+    checkpoint, every
+        A file from which training goes on, written every so many seconds.
+    stop
+        Asked before each step; if it says so, `Interrupted` is raised.
+    progress
+        Told which share is done.
+    """
+    recipes = [recipe] * len(seeds) if isinstance(recipe, Recipe) else list(recipe)
+    if way is None:
+        first = recipes[0]
+        way = plan(data, family, width, first, device=device, precision=precision).way
+    with precisely(precision), one_core_each(device_of(device)) as cores:
+        committee = _Committee(
+            data, family, width, [Seed(study, width, seed) for seed in seeds], recipes
+        )
+        committee.begin(device_of(device), way, cores)
+        kept = None
+        if checkpoint is not None:
+            kept = Checkpoint(checkpoint, committee.identity(), every)
+            committee.go_on(kept)
+        committee.learn(kept, stop, progress)
+        return committee.finish()
+
+
+class _Committee:
+    """Networks on their way through the epochs."""
+
+    def __init__(
+        self,
+        data: Data,
+        family: str,
+        width: int,
+        seeds: Sequence[Seed],
+        recipes: Sequence[Recipe],
+    ) -> None:
+        self.data, self.family, self.width = data, family, width
+        self.seeds, self.recipes, self.recipe = seeds, recipes, recipes[0]
+        self.layers = layers_of(family, width, shape=data.shape, classes=data.classes)
+        self.epoch = self.step = 0
+        self.seconds = 0.0
+        self.failures: dict[int, str] = {}
+
+    def identity(self) -> str:
+        """Say what must be the same for training to go on."""
+        said = (self.data.fingerprint, self.family, self.seeds, self.recipes)
+        return repr(said)
+
+    def begin(self, device: torch.device, way: Way, cores: int) -> None:
+        """Draw the weights, and bring all to the device."""
+        self.device, self.way, self.cores = device, way, cores
+        self.batches = Batches(self.data, self.family, device)
+        self.stack = Stack(self.layers, len(self.seeds), device)
+        for i, seed in enumerate(self.seeds):
+            for name, drawn in seed.weights(self.layers).items():
+                self.stack.named[name][i] = torch.from_numpy(drawn)
+        self.rate = self._of_each("learning_rate")
+        self.decay = self._of_each("weight_decay")
+        rates = [each.dropout for each in self.recipes]
+        self.dropout = torch.tensor(rates, device=device) if any(rates) else None
+        self.losses = torch.zeros(len(self.seeds), device=device)
+
+    def _of_each(self, key: str) -> torch.Tensor | float:
+        """Give a number that all share as it is, and others to each weight."""
+        values = [getattr(each, key) for each in self.recipes]
+        if len(set(values)) == 1:
+            return float(values[0])
+        return self.stack.spread(torch.tensor(values, device=self.device))
+
+    def go_on(self, kept: Checkpoint) -> None:
+        """Take up what a checkpoint holds, if it is of these networks."""
+        if (found := kept.read()) is None:
+            return
+        arrays, said = found
+        for name, tensor in self._state().items():
+            tensor.copy_(torch.from_numpy(arrays[name]))
+        self.epoch, self.step = said["epoch"], said["step"]
+        self.seconds = said["seconds"]
+        self.failures = {int(i): why for i, why in said["failures"].items()}
+
+    def _state(self) -> dict[str, torch.Tensor]:
+        stack = self.stack
+        return {
+            "values": stack.values,
+            "velocity": stack.velocity,
+            "losses": self.losses,
+            **stack.statistics,
+        }
+
+    def learn(
+        self,
+        kept: Checkpoint | None,
+        stop: Callable[[], bool] | None,
+        progress: Progress | None,
+    ) -> None:
+        """Go through the epochs that are left."""
+        objects, size = len(self.data.y_train), self.recipe.batch
+        steps = -(-objects // size)
+        crops = self.recipe.augment and self.data.pictures
+        before, began = self.seconds, time.perf_counter()
+        told = began
+        with ThreadPoolExecutor(self.cores, initializer=_alone) as pool:
+            self.pool = pool
+            while self.epoch < self.recipe.epochs and len(self.failures) < len(
+                self.seeds
+            ):
+                chances = [
+                    s.epoch(self.epoch, objects, crops=crops) for s in self.seeds
+                ]
+                orders, windows = self.batches.epoch(chances)
+                keys = torch.tensor([each.key for each in chances], device=self.device)
+                while self.step < steps:
+                    self.seconds = before + time.perf_counter() - began
+                    stopping = stop is not None and stop()
+                    if kept is not None and (stopping or kept.due()):
+                        self._keep(kept)
+                    if stopping:
+                        raise Interrupted
+                    some = slice(self.step * size, (self.step + 1) * size)
+                    cut = None if windows is None else windows[:, some]
+                    self._step(orders[:, some], cut, keys)
+                    self.step += 1
+                    now = time.perf_counter()
+                    if progress is not None and now - told > _TELL:
+                        told = now
+                        done = self.epoch + self.step / steps
+                        progress("training", done / self.recipe.epochs)
+                self._judge()
+                self.epoch, self.step = self.epoch + 1, 0
+        self.seconds = before + time.perf_counter() - began
+
+    def _keep(self, kept: Checkpoint) -> None:
+        arrays = {name: each.cpu().numpy() for name, each in self._state().items()}
+        said = {"epoch": self.epoch, "step": self.step, "seconds": self.seconds}
+        kept.write(arrays, {**said, "failures": self.failures})
+
+    def _step(
+        self, which: torch.Tensor, crops: torch.Tensor | None, keys: torch.Tensor
+    ) -> None:
+        """Let every network learn from its batch."""
+        dropout = None
+        if self.dropout is not None:
+            dropout = Dropout(self.dropout, keys + 0x85EBCA6B * (self.step + 1))
+
+        def go(some: slice) -> None:
+            x = self.batches.take(which[some], None if crops is None else crops[some])
+            own = None if dropout is None else dropout.take(some)
+            weights = self.stack.take(some)
+            y = self.batches.y[which[some]]
+            losses, found = slopes(self.layers, weights, x, y, self.way, own)
+            self.losses[some] += losses
+            slots = [each[some] for each in self.stack.slopes_of.values()]
+            torch._foreach_copy_(slots, list(found))
+
+        self._in_passes(go)
+        self._descend()
+
+    def _descend(self) -> None:
+        """Go down: v ← μ·v + (∇ + λ·w), w ← w − η·v."""
+        stack, factor = self.stack, schedule(self.epoch / self.recipe.epochs)
+        slopes = stack.slopes
+        if isinstance(self.decay, float):
+            if self.decay:
+                slopes.add_(stack.values, alpha=self.decay)
+        else:
+            slopes.addcmul_(stack.values, self.decay)
+        stack.velocity.mul_(self.recipe.momentum).add_(slopes)
+        if isinstance(self.rate, float):
+            stack.values.add_(stack.velocity, alpha=-factor * self.rate)
+        else:
+            stack.values.addcmul_(stack.velocity, self.rate, value=-factor)
+
+    def _in_passes(self, work: Callable[[slice], None]) -> None:
+        """Work on some networks after others; where memory does not do, on fewer."""
+        while True:
+            cut = passes(len(self.seeds), self.way, self.cores)
+            try:
+                if self.cores > 1 and len(cut) > 1:
+                    list(self.pool.map(work, cut))
+                else:
+                    for each in cut:
+                        work(each)
+            except (RuntimeError, MemoryError) as error:
+                fewer = self.way.networks // 2
+                if not _for_want_of_memory(error) or not fewer:
+                    raise
+                self.way = replace(self.way, networks=min(fewer, len(self.seeds)))
+                if self.device.type == "cuda":
+                    torch.cuda.empty_cache()
+            else:
+                return
+
+    def _judge(self) -> None:
+        """Note which networks have diverged."""
+        sound = torch.isfinite(self.losses).tolist()
+        self.losses.zero_()
+        for i, fine in enumerate(sound):
+            if not fine and i not in self.failures:
+                why = f"its loss is not finite in epoch {self.epoch + 1}"
+                self.failures[i] = why
+
+    def finish(self) -> list[Trained]:
+        """Predict the test set, and hand the networks over."""
+        began = time.perf_counter()
+        networks = len(self.seeds)
+        size = max(1, _PREDICTED // min(self.way.networks, networks))
+        logits = torch.empty((networks, len(self.data.y_test), self.data.classes))
+        start = 0
+        with ThreadPoolExecutor(self.cores, initializer=_alone) as pool:
+            self.pool = pool
+            for x in self.batches.test(size):
+                self._predict(x, logits[:, start : start + len(x)])
+                start += len(x)
+        spent = (time.perf_counter() - began) / networks
+        found = []
+        for i, seed in enumerate(self.seeds):
+            weights = {n: w[i].cpu().numpy() for n, w in self.stack.named.items()}
+            found.append(
+                Trained(
+                    *(seed.number, logits[i].numpy(), weights),
+                    *(self.seconds / networks, spent, self.failures.get(i)),
+                )
+            )
+        return found
+
+    def _predict(self, x: torch.Tensor, out: torch.Tensor) -> None:
+        def go(some: slice) -> None:
+            weights = {name: each[some] for name, each in self.stack.named.items()}
+            same = x.expand(some.stop - some.start, *x.shape)
+            with torch.inference_mode():
+                out[some] = forward(self.layers, weights, same, self.way).cpu()
+
+        self._in_passes(go)
+
+
+def _alone() -> None:
+    """Keep a thread's operations to one core: the other threads have the others."""
+    torch.set_num_threads(1)
+
+
+def _for_want_of_memory(error: Exception) -> bool:
+    if isinstance(error, (torch.cuda.OutOfMemoryError, MemoryError)):
+        return True
+    text = str(error).lower()
+    return "out of memory" in text or "can't allocate memory" in text

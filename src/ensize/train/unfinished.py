@@ -32,7 +32,7 @@ def checkpoint_of(folder: Path, numbers: Sequence[int]) -> Path:
 def nameable(numbers: Sequence[int]) -> list[int]:
     """Leave the last networks out, as long as the checkpoint's name is too long."""
     chosen = list(numbers)
-    while len(checkpoint_of(Path(), chosen).name) > _LONGEST:
+    while chosen and len(checkpoint_of(Path(), chosen).name) > _LONGEST:
         chosen.pop()
     return chosen
 

@@ -23,8 +23,8 @@ from ensize.checks import InputError, positive, whole
 from ensize.stores import Store
 from ensize.train.executors import Here, devices_of, executor_of
 from ensize.train.images import load_data
-from ensize.train.studies.costs import Cost, costs
 from ensize.train.studies.declarations import Study
+from ensize.train.studies.estimates import Cost, costs
 from ensize.train.studies.leases import Worker
 from ensize.train.studies.presets import PRESETS
 from ensize.train.studies.runs import (
@@ -38,7 +38,7 @@ from ensize.train.studies.runs import (
     wanted,
 )
 from ensize.train.studies.stopping import Stop, heeding_signals
-from ensize.train.studies.work import Task, check_targets, work
+from ensize.train.studies.tasks import Task, check_targets, work
 
 if TYPE_CHECKING:
     import os

@@ -22,7 +22,6 @@ train the same network, and the store keeps the first.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 
 BEAT = 20.0
 PATIENCE = 180.0
+# How often a folder is made again that another process has just removed.
+_TIMES = 20
 _LEASE = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
 
 
@@ -66,8 +67,7 @@ class Worker:
     def __enter__(self) -> Self:
         """Show that this process is at work, and go on showing it."""
         with reported(self.path, "written"):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("x+b", buffering=0)
+            self._file = self._opened()
             machine = _machine() if _locked(self._file, fcntl.LOCK_EX) else None
             try:
                 self._file.write(json.dumps({"machine": machine}).encode())
@@ -123,20 +123,37 @@ class Worker:
                 folder.rmdir()
         self._held = []
 
-    def _link(self, lease: Path) -> bool:
+    def _opened(self) -> Any:
+        """Open the worker's file; who was the last in the folder may just remove it."""
+        for _ in range(_TIMES):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                return self.path.open("x+b", buffering=0)
+        return self.path.open("x+b", buffering=0)
+
+    def _link(self, lease: Path, times: int = _TIMES) -> bool:
         try:
             os.link(self.path, lease)
+        except FileNotFoundError as error:
+            if (
+                times and self.path.exists()
+            ):  # who was the last there removed the folder
+                lease.parent.mkdir(exist_ok=True)
+                return self._link(lease, times - 1)
+            raise InputError(
+                f"{lease} cannot be made: its worker's file was removed while in use;"
+                " run again"
+            ) from error
         except FileExistsError:
             # Over NFS the answer may get lost although the link was made.
             with contextlib.suppress(FileNotFoundError):
                 return lease.samefile(self.path)
             return False
         except OSError as error:
-            if error.errno == errno.ENOENT:
-                why = "it, or its worker's file, was removed while in use; run again"
-            else:
-                why = f"{error.strerror}; keep the store where hard links can be made"
-            raise InputError(f"{lease} cannot be made: {why}") from error
+            raise InputError(
+                f"{lease} cannot be made: {error.strerror}; keep the store where hard"
+                " links can be made"
+            ) from error
         return True
 
     def _alive(self, path: Path) -> bool:

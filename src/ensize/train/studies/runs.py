@@ -15,14 +15,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensize.checks import InputError
-from ensize.stores.files import brief, listed, publish, reported
+from ensize.stores.files import brief, listed, publish, reported, rewrite
 from ensize.train.studies.declarations import MOST, Study
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def wanted(study: Study, part: str | tuple[int, int] | None = None) -> Wanted:
 
     >>> few = {"name": "few", "dataset": "digits", "family": "mlp", "widths": [4, 8]}
     >>> recipe = {"epochs": 1, "learning_rate": 0.1, "weight_decay": 0.0}
-    >>> wanted(Study.of({**few, "networks": [5, 2], "recipe": recipe}), "2/3")
+    >>> wanted(Study.of({**few, "networks": [5, 3], "recipe": recipe}), "2/3")
     {4: [1, 4], 8: [2]}
     """
     runs = [(width, seed) for width in study.widths for seed in study.seeds(width)]
@@ -144,10 +143,7 @@ def begin(study: Study, store: Store) -> None:
         return
     check_study(study, store)
     if Study.read(path) != study:
-        fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-        publish(fresh, [text])
-        with reported(path, "written"):
-            fresh.replace(path)
+        rewrite(path, [text])
 
 
 def check_study(study: Study, store: Store) -> None:

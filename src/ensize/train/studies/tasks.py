@@ -1,4 +1,4 @@
-"""Work: one process that trains what a store lacks, one committee after another."""
+"""Tasks: one process that trains what a store lacks, one committee after another."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class _Work:
             taken += worker.take(pool, batch)
         # Another process may have finished some before they were taken.
         there = set(self.store.seeds(pool))
-        return nameable([seed for seed in taken if seed not in there])
+        return nameable(sorted(set(taken) - there))
 
     def _together(self, width: int, recipe: Recipe) -> int:
         if width not in self.together:

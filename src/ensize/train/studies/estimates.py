@@ -1,4 +1,4 @@
-"""Costs: what the networks that a store lacks would take, from a measured step."""
+"""Estimates: what the networks that a store lacks would take, from a measured step."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ def _cost(
     size = parameters(study.family, width, shape=data.shape, classes=data.classes)
     return Cost(
         *(pool, width, size, runs, lacks, len(trials), together),
-        *(planned.way, planned.bytes, planned.seconds * steps * epochs),
+        *(str(planned.way), planned.bytes, planned.seconds * steps * epochs),
     )
