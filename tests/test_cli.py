@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import ensize
 from ensize import Predictions, Store, fit, score
 from ensize.cli import app, main
 from reference import make_pool
@@ -115,6 +116,24 @@ def test_options_reach_the_score(pool):
     assert [point["nll"] for point in said["points"]] == curve.nll.tolist()
     assert said["options"]["calibrated"] == "separately"
     assert said["options"]["seed"] == 7
+    assert said["options"]["n"] is None
+    assert said["options"]["calibrate_on"] == [str(others)]
+
+
+def test_a_store_to_calibrate_on_is_asked_for_the_same_pool(tmp_path):
+    pools = {}
+    for seed, name in enumerate(("ours", "theirs")):
+        store = Store(tmp_path / name)
+        logits, targets = make_pool(3, 60, 4, seed=seed)
+        for network, each in enumerate(logits):
+            store.add("a", network, each, targets)
+            store.add("b", network, 2 * each, targets)
+        pools[name] = store
+    arguments = ["score", pools["ours"].path, "--calibrate-on", pools["theirs"].path]
+    _, out, _ = run(*arguments, "--pool", "b", "--json")
+    curve = score(pools["ours"].read("b"), calibrate_on=pools["theirs"].read("b"))
+    found = [point["cnll"] for point in json.loads(out)["points"]]
+    assert found == curve.cnll.tolist()
 
 
 def test_fit_prints_the_law(tmp_path):
@@ -148,10 +167,16 @@ def test_fit_finds_columns_by_name_or_number_with_or_without_a_head(tmp_path):
     (tmp_path / "named.csv").write_text("\n".join(["label,score,size", *rows]))
     plain = [row.split(",", 1)[1] for row in rows]
     (tmp_path / "plain.csv").write_text("\n".join(plain) + "\n\n")
+    tabs = (tmp_path / "named.csv").read_text().replace(",", "\t")
+    (tmp_path / "tabs.csv").write_text(tabs)
+    semicolons = (tmp_path / "plain.csv").read_text().replace(",", ";")
+    (tmp_path / "semicolons.csv").write_text(semicolons)
     for arguments in (
         ["named.csv", "--x", "size", "--y", "score"],
         ["named.csv", "--x", "3", "--y", "2"],
         ["plain.csv", "--x", "2", "--y", "1"],
+        ["tabs.csv", "--x", "size", "--y", "score"],
+        ["semicolons.csv", "--x", "2", "--y", "1"],
     ):
         _, out, _ = run("fit", tmp_path / arguments[0], *arguments[1:], "--json")
         assert json.loads(out)["exponent"] == pytest.approx(-1, abs=1e-6)
@@ -299,6 +324,10 @@ def test_every_verb_explains_itself_and_is_in_the_readme(verb):
     assert len(out.splitlines()) > 5
     readme = Path(__file__).parent.parent / "README.md"
     assert f"ensize {verb}" in readme.read_text(encoding="utf-8")
+
+
+def test_the_version_is_the_packages():
+    assert run("--version") == (0, f"ensize {ensize.__version__}\n", "")
 
 
 def test_the_module_runs_as_a_program():

@@ -194,6 +194,9 @@ def test_mistakes_get_a_sentence(options, message):
 
 
 def test_other_networks_to_calibrate_on_are_refused():
+    pool, other = (Predictions.of(*make_pool(2, 20, c)) for c in (3, 4))
+    with pytest.raises(InputError, match="calibrate on have 4 classes, but the pool"):
+        score(pool, calibrate_on=other)
     _, _, pool = small()
     with pytest.raises(InputError, match="are of 3 networks, but the pool has 5"):
         score(pool, calibrate_on=small(networks=3)[2])

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+import ensize
 from ensize.checks import InputError
 from ensize.cli import drawing, forecasting, keeping, scoring, showing, training
-from ensize.cli.printing import err
+from ensize.cli.printing import err, say
 
 app = typer.Typer(
-    help="How many networks, and how large: scores of ensembles and their power laws.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -32,6 +33,30 @@ for verb in (
     showing.demo,
 ):
     app.command()(verb)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        say(f"ensize {ensize.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show where a mistake was found.")
+    ] = False,
+) -> None:
+    """How many networks, and how large: scores of ensembles and their power laws."""
 
 
 def main() -> None:

@@ -90,7 +90,7 @@ def forecast(
     from ensize.forecasts import forecast as forecasted
 
     sizes = _numbers(to)
-    separate = load_separate(calibrate_on, calibrate_targets, kind)
+    separate = load_separate(calibrate_on, calibrate_targets, kind, pool)
     shared: dict[str, Any] = {
         "to": sizes,
         "level": level,

@@ -17,7 +17,7 @@ def status(store: StoreFolder, as_json: Json = False) -> None:
     """List what a store holds, by its names alone; `verify` reads the files."""
     from ensize.stores import Store
 
-    _print_status(Store.open(store), None, as_json=as_json)
+    _print_status(Store.open(store), None, {}, as_json=as_json)
 
 
 def verify(
@@ -41,12 +41,14 @@ def verify(
         {"path": each.path, "reason": each.reason, "moved": each.moved}
         for each in damaged
     ]
-    _print_status(opened, found, as_json=as_json)
+    _print_status(opened, found, {"repair": repair}, as_json=as_json)
     if any(each.moved is None for each in damaged):
         raise typer.Exit(1)
 
 
-def _print_status(store: Any, damaged: Any, *, as_json: bool) -> None:
+def _print_status(
+    store: Any, damaged: Any, options: dict[str, bool], *, as_json: bool
+) -> None:
     pools = store.pools()
     partial = len(store.partials())
     warnings = []
@@ -65,7 +67,14 @@ def _print_status(store: Any, damaged: Any, *, as_json: bool) -> None:
     rows = [[getattr(pool, column) for column in columns] for pool in pools]
     if as_json:
         listed = [dict(zip(columns, row, strict=True)) for row in rows]
-        print_json({"pools": listed, "damaged": damaged, "warnings": warnings})
+        print_json(
+            {
+                "pools": listed,
+                "damaged": damaged,
+                "warnings": warnings,
+                "options": options,
+            }
+        )
         return
     total = sum(pool.networks for pool in pools)
     print_table(f"{store.path}: pools {len(pools)}, networks {total}", columns, rows)

@@ -102,11 +102,12 @@ def load_given(
 
 
 def load_separate(
-    files: Sequence[Path] | None, targets: Path | None, kind: Kind
+    files: Sequence[Path] | None, targets: Path | None, kind: Kind, pool: str | None
 ) -> Predictions | Sketch | None:
-    """Load the predictions to calibrate on, if there are any."""
+    """Load what --calibrate-on and --calibrate-targets name, if anything."""
     if files:
-        return load_given(files, targets, kind, None)
+        of_store = any(path.is_dir() for path in files)
+        return load_given(files, targets, kind, pool if of_store else None)
     if targets:
         raise InputError("--calibrate-targets goes with --calibrate-on FILE; give both")
     return None

@@ -70,11 +70,12 @@ def score(
     from ensize.curves import COLUMNS, score
 
     loaded = load_given(predictions, targets, kind, pool)
-    separate = load_separate(calibrate_on, calibrate_targets, kind)
+    separate = load_separate(calibrate_on, calibrate_targets, kind, pool)
+    sizes = None if n is None else whole_numbers("--n", n)
     with shown_progress() as progress:
         curve = score(
             loaded,
-            n=None if n is None else whole_numbers("--n", n),
+            n=sizes,
             ensembles=ensembles,
             apply=apply,
             temperature=temperature,
@@ -93,7 +94,13 @@ def score(
                 "points": curve.records(),
                 "odd": curve.odd,
                 "warnings": curve.warnings,
-                "options": {**curve.options, "kind": kind, "pool": pool},
+                "options": {
+                    **curve.options,
+                    "n": sizes,
+                    "kind": kind,
+                    "pool": pool,
+                    "calibrate_on": [str(each) for each in calibrate_on or []],
+                },
             }
         )
         return

@@ -272,6 +272,11 @@ def _check_same(separate: Predictions | Sketch, pool: Predictions | Sketch) -> N
             f"the predictions to calibrate on are of {separate.networks} networks, but"
             f" the pool has {pool.networks}; give the same networks in the same order"
         )
+    if separate.classes != pool.classes:
+        raise InputError(
+            f"the predictions to calibrate on have {separate.classes} classes, but the"
+            f" pool has {pool.classes}; give predictions of the same networks"
+        )
 
 
 def _means(values: Floats, parts: list[slice]) -> Floats:

@@ -29,7 +29,8 @@ def read_columns(
     Parameters
     ----------
     path
-        A CSV file; its first line may name the columns.
+        A CSV file, or one with semicolons or tabs for commas; its first line may name
+        the columns.
     x, y
         The names of the columns, or their numbers from 1 on; the first two if not
         given.
@@ -60,7 +61,9 @@ def read_columns(
 
 
 def _numbered(file: Iterable[str]) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(file)
+    lines = list(file)
+    first = next((line for line in lines if line.strip()), "")
+    reader = csv.reader(lines, delimiter=max(",;\t", key=first.count))
     return [(reader.line_num, row) for row in reader]
 
 
