@@ -75,7 +75,7 @@ class Batches:
             return self._normalized(self._windows[which, PAD, PAD])
         place, mirrored = (crops >> 1).to(torch.int64), (crops & 1).bool()
         x = self._windows[which, place // OFFSETS, place % OFFSETS]
-        x[mirrored] = x[mirrored].flip(-1)
+        x = torch.where(mirrored[..., None, None, None], x.flip(-1), x)
         return self._normalized(x)
 
     def test(self, size: int) -> Iterator[torch.Tensor]:
