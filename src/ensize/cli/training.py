@@ -59,9 +59,8 @@ def study(
         ),
     ] = None,
     precision: Annotated[
-        str | None,
-        typer.Option(metavar="float32|tf32", help="Of products; float32 by choice."),
-    ] = None,
+        str, typer.Option(metavar="float32|tf32", help="Of products on a GPU.")
+    ] = "float32",
     part: Annotated[
         str | None,
         typer.Option(
@@ -101,7 +100,7 @@ def study(
         "store": None if store is None else str(store),
         "data": None if data is None else str(data),
         "device": device,
-        "precision": precision or "float32",
+        "precision": precision,
         "part": part,
     }
     where: dict[str, Any] = {"data": data, "device": device, "precision": precision}
