@@ -10,6 +10,7 @@ six networks: 0.39, without end: 0.36
 """
 
 from ensize.checks import InputError
+from ensize.claims import Claims, check_claims
 from ensize.curves import Curve, score
 from ensize.forecasts import BackTests, Forecast, back_test, forecast
 from ensize.laws import Fit, PowerLaw, Status, fit, fit_many
@@ -62,4 +63,6 @@ __all__ = [  # noqa: RUF022
     "optimal_splits_test",
     "joint_law_test",
     "MemorySplitSearch",
+    "Claims",
+    "check_claims",
 ]

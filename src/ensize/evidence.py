@@ -49,7 +49,7 @@ _STANDARD = {"vgg16": 64, "wideresnet28": 160}
 # The paper predicts large ensembles from those of one to four networks, of all or of
 # sets of six, of which it tries ten.
 PAPER_SIZES = (1, 2, 3, 4)
-_SIX, _SETS = 6, 10
+SIX, _SETS = 6, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,8 @@ class Foresight:
         What is true there, on average.
     rmse
         The root mean squared error, by the method of the forecast.
+    off
+        The errors of each set, (sets, len(n)), by the method.
     sets
         How many sets of six, without a network in common, were tried.
     """
@@ -71,6 +73,7 @@ class Foresight:
     n: Floats
     cnll: Floats
     rmse: dict[str, Floats]
+    off: dict[str, Floats]
     sets: int
 
 
@@ -319,24 +322,23 @@ def _evidence(
 
 def _from_six(pool: Predictions | Sketch) -> Foresight:
     pool, networks = sketch_of(pool), pool.networks
-    sets = min(_SETS, networks // _SIX, max(networks - _SIX, 0))
-    n = [each for each in spaced(networks - _SIX) if each > PAPER_SIZES[-1]]
+    sets = min(_SETS, networks // SIX, max(networks - SIX, 0))
+    n = [each for each in spaced(networks - SIX) if each > PAPER_SIZES[-1]]
     if not sets or not n:
         none = np.empty(0)
-        return Foresight(none, none, dict.fromkeys(METHODS, none), 0)
+        nothing: dict[str, Floats] = dict.fromkeys(METHODS, none)
+        return Foresight(none, none, nothing, nothing, 0)
     true = []
     foreseen: dict[str, list[Floats]] = {method: [] for method in METHODS}
-    for six in disjoint(networks, _SIX)[:sets]:
+    for six in disjoint(networks, SIX)[:sets]:
         rest = np.setdiff1d(np.arange(networks), six)
         true.append(score(pool.choose(rest), n=n, keep_odd=True).cnll)
         for method, each in foreseen.items():
             known = pool.choose(six)
             each.append(forecast(known, to=n, method=method, keep_odd=True).cnll)
-    rmse = {
-        method: np.sqrt(np.mean((np.array(each) - true) ** 2, axis=0))
-        for method, each in foreseen.items()
-    }
-    return Foresight(np.array(n, float), np.mean(true, axis=0), rmse, sets)
+    off = {method: np.array(each) - true for method, each in foreseen.items()}
+    rmse = {method: np.sqrt(np.mean(each**2, axis=0)) for method, each in off.items()}
+    return Foresight(np.array(n, float), np.mean(true, axis=0), rmse, off, sets)
 
 
 def _folder_name(path: Path) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensize.checks import InputError, one_of, positive, whole
+from ensize.curves.expansion import SecondOrder
 from ensize.draws import chance_level, disjoint, odd_ones_out, subsets
 from ensize.laws import Fits, fit_many
 from ensize.scores import APPLY, score_ensembles, shares_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ensize.curves import Curve
     from ensize.predictions import Pool, Predictions, Progress
+    from ensize.sketches import Grid
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Counts = np.ndarray[Any, np.dtype[np.int64]]
@@ -56,6 +58,9 @@ class Profile:
         What was scored, the odd ones left out.
     apply
         Whether the temperature is applied before averaging or after.
+    nll_without
+        NLL_n(τ) without each network, (temperatures, networks, points), from which
+        errors follow; None after averaging.
     """
 
     n: Counts
@@ -69,6 +74,7 @@ class Profile:
     networks: int
     objects: int
     apply: str
+    nll_without: Floats | None = None
 
     def records(self) -> list[dict[str, Any]]:
         """List the points as plain records, a temperature after the other."""
@@ -203,18 +209,19 @@ def profile(
         n = doubling(pool.networks) if after else spaced(pool.networks)
     sizes = sorted({whole("n", each, 1, pool.networks) for each in n})
     drawn = [subsets(pool.networks, size, seed) for size in sizes]
-    grid, sums, _ = profiles(
+    shares = np.vstack([shares_of(each, pool.networks) for each in drawn])
+    grid, sums, sketch = profiles(
         pool,
         sketch,
-        np.vstack([shares_of(each, pool.networks) for each in drawn]),
+        shares,
         np.ones((1, pool.objects), bool),
         after=after,
         cover=[1.0, *(1 / at)],
         progress=progress,
     )
     counts = np.array([len(each) for each in drawn])
-    parts = np.split(sums[:, 0] / pool.objects, np.cumsum(counts)[:-1])
-    expected = np.array([part.mean(axis=0) for part in parts])
+    each_nll, ends = sums[:, 0] / pool.objects, np.cumsum(counts)[:-1]
+    expected = np.array([part.mean(axis=0) for part in np.split(each_nll, ends)])
     least = calibrate(grid, expected)
     nll = np.array([nll_at(grid, expected, 1 / t) for t in at])
     enough = counts >= 3
@@ -230,7 +237,29 @@ def profile(
         networks=pool.networks,
         objects=pool.objects,
         apply=apply,
+        nll_without=None
+        if after
+        else _without(sketch, grid, each_nll, shares, ends, at),
     )
+
+
+def _without(
+    sketch: Sketch,
+    grid: Grid,
+    nll: Floats,
+    shares: Floats,
+    ends: Counts,
+    temperatures: Floats,
+) -> Floats:
+    """Leave out each network in turn, as a curve does, at each temperature."""
+    groups = np.split(shares, ends)
+    without = []
+    for temperature in temperatures:
+        second = SecondOrder.of(sketch, 1 / temperature)
+        values = np.split(nll_at(grid, nll, 1 / temperature), ends)
+        rows = zip(values, groups, strict=True)
+        without.append([second.leave_one_out(*each) for each in rows])
+    return np.swapaxes(without, 1, 2)
 
 
 def compare(

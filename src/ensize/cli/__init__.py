@@ -15,7 +15,15 @@ import typer
 
 import ensize
 from ensize.checks import InputError
-from ensize.cli import drawing, forecasting, keeping, scoring, showing, training
+from ensize.cli import (
+    claiming,
+    drawing,
+    forecasting,
+    keeping,
+    scoring,
+    showing,
+    training,
+)
 from ensize.cli.printing import err, say
 
 app = typer.Typer(
@@ -30,6 +38,7 @@ for verb in (
     training.study,
     *(keeping.status, keeping.verify),
     drawing.figures,
+    claiming.claims,
     showing.demo,
 ):
     app.command()(verb)

@@ -33,12 +33,16 @@ class SecondOrder:
     second: Floats
 
     @classmethod
-    def of(cls, sketch: Sketch) -> SecondOrder:
-        """Expand at the best temperature of the whole pool."""
+    def of(cls, sketch: Sketch, inverse: float | None = None) -> SecondOrder:
+        """Expand at the node nearest to 1/τ, if not given at the pool's best one."""
         networks, objects = sketch.networks, sketch.objects
-        everyone = np.full((1, networks), 1 / networks)
-        every = np.ones((1, objects), bool)
-        node = int(sums_before(sketch, everyone, every, sketch.grid).argmin())
+        if inverse is None:
+            everyone = np.full((1, networks), 1 / networks)
+            every = np.ones((1, objects), bool)
+            node = int(sums_before(sketch, everyone, every, sketch.grid).argmin())
+        else:
+            away = np.log(sketch.grid.inverse_temperatures / inverse)
+            node = int(np.abs(away).argmin())
         logs = np.stack([each[node : node + 1][0] for each in sketch.rows])
         p = np.exp(logs.astype(np.float64) - logs.max(axis=0))
         r = p / p.mean(axis=0) - 1

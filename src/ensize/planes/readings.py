@@ -82,18 +82,19 @@ class Luck:
 
     def value(self, n: Floats) -> Floats:
         """Read the curve, between its points on lines in 1/n; NaN beyond its end."""
-        return self._read(self.points, n)
+        return self.between(self.points, n)
 
     def draws(self, n: Floats) -> Floats:
         """Read all that luck might have made of it, (draws, len(n))."""
-        return self.value(n) + self._read(self.off, n)
+        return self.value(n) + self.between(self.off, n)
 
     def reading(self, n: int) -> Reading:
         """Read it at one n up to the number of networks."""
         at = np.array([float(n)])
         return Reading(float(self.value(at)[0]), self.draws(at)[:, 0])
 
-    def _read(self, rows: Floats, n: Floats) -> Floats:
+    def between(self, rows: Floats, n: Floats) -> Floats:
+        """Read what has a value at each point of the curve, (…, points), at these n."""
         right = np.searchsorted(self.n, n).clip(1, len(self.n) - 1)
         left = right - 1
         share = (1 / n - 1 / self.n[right]) / (1 / self.n[left] - 1 / self.n[right])

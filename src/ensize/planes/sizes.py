@@ -23,7 +23,7 @@ Judged = tuple[Fit | None, tuple[float, float, float], Verdict]
 PRIOR = (-0.5, 0.5)
 # A law holds where its residuals are below this part of the fall of the points. Along
 # the budget more is left: whole networks make a staircase, whose steps no law follows.
-_CLOSE = {"size": 0.05, "budget": 0.1}
+CLOSE = {"size": 0.05, "budget": 0.1}
 # A turn or a fall is believed with this probability.
 _SURE = 0.9
 # Curves that are refitted for the interval of the exponent.
@@ -127,12 +127,12 @@ def judge(
     spread = refits.exponent[np.isfinite(refits.exponent)]
     low, high = np.quantile(spread, LEVELS) if len(spread) else (np.nan, np.nan)
     exponent = (found.exponent, float(low), float(high))
-    close = found.rmse <= max(_CLOSE[along] * fall, 2 * error)
+    close = found.rmse <= max(CLOSE[along] * fall, 2 * error)
     sentence = (
         f"a law with exponent {found.exponent:.2f} ({low:.2f} to {high:.2f}) leaves"
         f" residuals of {share:.1%} of the fall along the {along}"
     )
     if close:
         return found, exponent, Verdict("holds", sentence)
-    sentence += f", more than {_CLOSE[along]:.0%}"
+    sentence += f", more than {CLOSE[along]:.0%}"
     return found, exponent, Verdict("does not hold", sentence)
