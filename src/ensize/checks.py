@@ -17,12 +17,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_SHOWN = 60
+
+
 class InputError(ValueError):
     """What a user handed in cannot be used.
 
     The message is one sentence that names the file or value, says what is wrong
     with it and what to do instead.
     """
+
+
+def shown(value: Any) -> str:
+    """Quote a value, in short: a list may be endless, and so may an integer.
+
+    >>> shown("a" * 1000)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integers of thousands of digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> str:
@@ -39,7 +55,7 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> str:
     listed = ", ".join(repr(choice) for choice in choices)
     near = difflib.get_close_matches(str(value), choices, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "choose one of them"
-    raise InputError(f"{name} is {value!r}, which is not one of {listed}; {hint}")
+    raise InputError(f"{name} is {shown(value)}, which is not one of {listed}; {hint}")
 
 
 def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
@@ -53,7 +69,7 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
             number = None
     in_range = number is not None and number == value and number >= least
     if number is None or not in_range or (most is not None and number > most):
-        raise InputError(f"{name} is {value!r}; give a whole number {limits}")
+        raise InputError(f"{name} is {shown(value)}; give a whole number {limits}")
     return number
 
 
@@ -61,10 +77,10 @@ def positive(name: str, value: Any) -> float:
     """Return `value` as a finite float above zero, or say why not."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         number = np.nan
     if not (np.isfinite(number) and number > 0):
-        raise InputError(f"{name} is {value!r}; give a number above 0")
+        raise InputError(f"{name} is {shown(value)}; give a number above 0")
     return number
 
 

@@ -141,7 +141,8 @@ def archive(random, members):
             elif random.random() < 0.2:
                 kept = spoil(content, random)
             named = name if random.random() < 0.9 else random.choice(NASTY[1:]) + name
-            file.writestr(named, kept, random.choice(methods))
+            info = zipfile.ZipInfo(named)  # of 1980: the same bytes every time
+            file.writestr(info, kept, random.choice(methods))
     content = bytearray(buffer.getvalue())
     if random.random() < 0.4:  # sizes, offsets, flags and methods of the directory
         mark = random.choice([b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"])

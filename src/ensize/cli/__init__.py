@@ -24,7 +24,7 @@ from ensize.cli import (
     showing,
     training,
 )
-from ensize.cli.printing import err, say
+from ensize.cli.printing import err, printable, say
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -77,7 +77,8 @@ def main() -> None:
     except InputError as error:
         if debug:
             raise
-        err.print(f"ensize: {error}", style="red", highlight=False, markup=False)
+        told = printable(f"ensize: {error}")
+        err.print(told, style="red", highlight=False, markup=False)
         sys.exit(2)
     except BrokenPipeError:
         # Whoever read our output has had enough of it.

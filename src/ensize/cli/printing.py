@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,10 +31,10 @@ def print_table(
     """Print a table for people, its lines never broken."""
     table = Table(box=None, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(Text(column), justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(_cell, row))
-    out.print(title, style="bold", highlight=False, markup=False)
+        table.add_row(*(Text(printable(_cell(each))) for each in row))
+    out.print(printable(title), style="bold", highlight=False, markup=False)
     Console(width=1000).print(table)
 
 
@@ -50,9 +51,19 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+def printable(text: str) -> str:
+    r"""Escape what a terminal would obey: names of files and columns are not ours.
+
+    >>> printable("\x1b[31mred")
+    '\\x1b[31mred'
+    """
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def say(text: str) -> None:
-    """Print a sentence as it is."""
-    out.print(text, highlight=False, markup=False)
+    """Print a sentence, or some lines, as it is."""
+    lines = "\n".join(map(printable, text.split("\n")))
+    out.print(lines, highlight=False, markup=False)
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -72,7 +83,8 @@ def _plain(value: Any) -> Any:
 def warn(warnings: Iterable[str]) -> None:
     """Print warnings to stderr."""
     for sentence in warnings:
-        err.print(f"warning: {sentence}", style="yellow", highlight=False, markup=False)
+        told = printable(f"warning: {sentence}")
+        err.print(told, style="yellow", highlight=False, markup=False)
 
 
 @contextlib.contextmanager

@@ -182,4 +182,12 @@ def _checked(m: NDArray[Any], y: NDArray[Any]) -> tuple[Floats, Floats]:
             f"y is {y[curve, point]:g} at m = {m[point]:g} ({of}point {point}); laws"
             " are fitted to finite scores above 0, such as NLL: leave the point out"
         )
+    for name, values, largest in (("m", m, 1e150), ("y", y, 1e75)):
+        # The squares of ratios are to stay within float64.
+        wrong = values[(values < 1 / largest) | (values > largest)]
+        if wrong.size:
+            raise InputError(
+                f"{name} is {wrong[0]:g}, and a fit would go beyond float64; give"
+                f" {name} in units nearer to its own size"
+            )
     return m, y

@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ensize.checks import InputError
-from ensize.stores.files import listed, open_safetensors, publish, reported
+from ensize.stores.files import (
+    listed,
+    open_safetensors,
+    publish,
+    read_text,
+    reported,
+)
 from ensize.stores.networks import (
     NETWORK_NAME,
     Network,
@@ -164,8 +170,7 @@ def _fresh(folder: Path) -> Path:
 
 def _read_text(path: Path) -> None:
     """Read TOML, or JSON, as far as its form goes."""
-    with reported(unlinked(path)):
-        content = path.read_bytes()
+    content = read_text(unlinked(path))
     try:
         if path.suffix == ".toml":
             tomllib.loads(content.decode())

@@ -10,7 +10,9 @@ import json
 import lzma
 import math
 import os
+import re
 import secrets
+import stat
 import struct
 import tokenize
 import warnings
@@ -47,6 +49,9 @@ GARBLED = (
 )
 # More than the header of an .npy file may have.
 NPY_HEADER = 2**14
+# More than any text that a study, or a person, writes.
+_TEXT = 2**24
+_OBJECT = re.compile(r":? <[\w.]+ object at 0x[0-9a-f]+>")
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
@@ -123,6 +128,7 @@ def open_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FileArray]]:
     Arrays of types that NumPy lacks are left out, bfloat16 apart.
     """
     with reported(path):
+        ordinary(path)
         try:
             # The library checks every size and offset against the file.
             with path.open("rb") as file, safe_open(path, framework="numpy"):
@@ -149,7 +155,7 @@ def open_safetensors(path: Path) -> tuple[dict[str, str], dict[str, FileArray]]:
 
 def open_npy(path: Path) -> FileArray:
     """Read an .npy file's header, and find where its array lies."""
-    with reported(path), path.open("rb") as file:
+    with reported(path), ordinary(path).open("rb") as file:
         array = read_npy_header(str(path), path, file.read(NPY_HEADER))
         return fitting(array, os.fstat(file.fileno()).st_size)
 
@@ -190,6 +196,27 @@ def fitting(array: FileArray, size: int) -> FileArray:
     return array
 
 
+def ordinary(path: Path) -> Path:
+    """Refuse a pipe, a socket or a device, which may have no end."""
+    with reported(path):
+        there = path.exists() and path.stat().st_mode
+    if there and not (stat.S_ISREG(there) or stat.S_ISDIR(there)):
+        raise InputError(f"{path} is no ordinary file; move it away")
+    return path
+
+
+def read_text(path: Path) -> bytes:
+    """Read a file of text, as studies and people write them: of some size at most."""
+    with reported(path), ordinary(path).open("rb") as file:
+        content = file.read(_TEXT + 1)
+    if len(content) > _TEXT:
+        raise InputError(
+            f"{path} has more than {_TEXT} bytes, and what it should hold has not;"
+            " bring back the original, or move it away"
+        )
+    return content
+
+
 @contextlib.contextmanager
 def reported(path: Path, doing: str = "read") -> Iterator[None]:
     """Turn an error of the operating system into a sentence that names the file."""
@@ -204,7 +231,8 @@ def reported(path: Path, doing: str = "read") -> Iterator[None]:
 
 def brief(error: Exception) -> str:
     """Quote an error: its first line, without what a terminal would obey."""
-    line = (str(error) or type(error).__name__).splitlines()[0]
+    said = _OBJECT.sub("", str(error)).strip() or type(error).__name__
+    line = said.splitlines()[0]
     return "".join(each if each.isprintable() else "?" for each in line[:200])
 
 

@@ -26,6 +26,7 @@ from ensize.stores.files import (
     open_npy,
     open_safetensors,
     publish,
+    read_text,
     reported,
 )
 
@@ -169,14 +170,13 @@ def numbers(path: Path, said: Mapping[str, str]) -> tuple[Pool, int, int]:
 
 def read_claim(path: Path) -> dict[str, str]:
     """Read what the first writer of a pool said of all its networks."""
-    with reported(unlinked(path)), path.open("rb") as file:
-        text = file.read(2**20)
+    text = read_text(unlinked(path))
     try:
         claim = {key: str(each) for key, each in json.loads(text).items()}
         sound = claim["checksum"] == checksum(claim)
     except (AttributeError, KeyError, RecursionError, ValueError):
         sound = False
-    if not sound or claim["pool"] != path.parent.name:
+    if not sound or claim.get("pool") != path.parent.name:
         raise damaged(path, "its checksum does not fit", "delete it: it is made again")
     numbers(path, claim)
     return claim

@@ -14,7 +14,7 @@ import numpy as np
 from ensize.checks import InputError
 from ensize.curves import score
 from ensize.predictions import Predictions
-from ensize.stores.files import brief, listed, publish, reported
+from ensize.stores.files import brief, listed, publish, read_text
 from ensize.train.loop import Recipe, train
 from ensize.train.unfinished import checkpoint_of, checkpoints_in, nameable
 
@@ -94,7 +94,7 @@ def tune(
     """
     subset = data.validation(grid.objects or len(data.y_train) // 10)
     recipes = grid.recipes(recipe)
-    scores = _scores_in(folder)
+    scores = scores_in(folder)
     while left := [i for i in range(len(recipes)) if i not in scores]:
         begun = [each for each, _ in checkpoints_in(folder) if set(each) <= set(left)]
         chosen = begun[0] if begun else nameable(left[:together])
@@ -136,16 +136,16 @@ def forget(folder: Path) -> None:
         folder.rmdir()
 
 
-def _scores_in(folder: Path) -> dict[int, dict[str, Any]]:
+def scores_in(folder: Path) -> dict[int, dict[str, Any]]:
+    """Read the scores of the networks of a grid that are done."""
     found: dict[int, dict[str, Any]] = {}
     for entry in listed(folder):
         if entry.name.endswith(".json"):
             path = folder / entry.name
-            with reported(path):
-                text = path.read_bytes()
+            text = read_text(path)
             try:
                 found |= {int(i): dict(each) for i, each in json.loads(text).items()}
-            except (AttributeError, TypeError, ValueError) as error:
+            except (AttributeError, RecursionError, TypeError, ValueError) as error:
                 raise InputError(
                     f"{path} is not as it was written ({brief(error)}); delete it, and"
                     " the search goes on without it"

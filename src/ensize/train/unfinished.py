@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"([0-9]+(-[0-9]+)?(\+[0-9]+(-[0-9]+)?)*)\.checkpoint")
 # Filesystems take 255 bytes, and a temporary name is longer.
 _LONGEST = 180
+# No committee has as many networks; a name may say any number.
+_MOST = 100_000
 
 
 def checkpoint_of(folder: Path, numbers: Sequence[int]) -> Path:
@@ -43,6 +45,7 @@ def checkpoints_in(folder: Path) -> list[tuple[list[int], Path]]:
     for name in sorted(entry.name for entry in listed(folder)):
         if match := _NAME.fullmatch(name):
             spans = [list(map(int, span.split("-"))) for span in match[1].split("+")]
-            numbers = [n for span in spans for n in range(span[0], span[-1] + 1)]
-            found.append((numbers, folder / name))
+            if sum(span[-1] - span[0] + 1 for span in spans) <= _MOST:
+                numbers = [n for span in spans for n in range(span[0], span[-1] + 1)]
+                found.append((numbers, folder / name))
     return found

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from ensize.checks import InputError, one_of, positive, whole
-from ensize.stores.files import reported
+from ensize.checks import InputError, one_of, positive, shown, whole
+from ensize.stores.files import brief, read_text, reported
 from ensize.train.loop import Recipe
 from ensize.train.networks import FAMILIES
 from ensize.train.tuning import BY, TUNED, Tuning
@@ -19,6 +20,8 @@ from ensize.train.tuning import BY, TUNED, Tuning
 KEEPS = ("float32", "float16")
 # More networks than this are no study; beyond it are the seeds of second tries.
 MOST = 1_000_000
+_TRIALS = 100_000
+_LARGE = 1_000_000_000
 _FIELDS = tuple(each.name for each in dataclasses.fields(Recipe))
 _TUNING = tuple(each.name for each in dataclasses.fields(Tuning))
 
@@ -63,11 +66,13 @@ class Study:
         path = Path(path)
         with reported(path):
             path = path / "study.toml" if path.is_dir() else path
-            text = path.read_bytes()
+        text = read_text(path)
         try:
             declared = tomllib.loads(text.decode())
-        except ValueError as error:  # of UTF-8 and of TOML
-            raise InputError(f"{path} is no TOML file ({error}); mend it") from error
+        except (RecursionError, ValueError) as error:  # of UTF-8 and of TOML
+            raise InputError(
+                f"{path} is no TOML file ({brief(error)}); mend it"
+            ) from error
         try:
             return cls.of(declared, folder=path.parent)
         except InputError as error:
@@ -85,15 +90,16 @@ class Study:
         if len(set(widths)) < len(widths):
             raise InputError(f"widths are {list(widths)}; give each once")
         networks = _numbers("networks", declared.get("networks"), len(widths))
+        whole("the number of networks of all widths", sum(networks), 1, MOST)
         overrides = {
-            int(width): _values(f"[width.{width}]", table)
+            int(width): recipe_values(f"[width.{width}]", table)
             for width, table in _table("width", declared).items()
             if _is_width(width, widths)
         }
         tuning = None
         if "tuning" in declared:
             tuning = _tuning(_table("tuning", declared))
-        values = _values("[recipe]", _table("recipe", declared))
+        values = recipe_values("[recipe]", _table("recipe", declared))
         for key in TUNED if tuning else ():  # stands until the values are chosen
             values.setdefault(key, getattr(tuning, key)[0])
         for key in ("epochs", "learning_rate", "weight_decay"):
@@ -171,14 +177,14 @@ def _known(where: str, table: Mapping[str, Any], keys: tuple[str, ...]) -> None:
 def _text(key: str, table: Mapping[str, Any]) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value.isprintable() or not value.strip():
-        raise InputError(f'{key} is {value!r}; give {key} = "…", a line of text')
+        raise InputError(f'{key} is {shown(value)}; give {key} = "…", a line of text')
     return value
 
 
 def _table(key: str, declared: Mapping[str, Any]) -> Mapping[str, Any]:
     value = declared.get(key, {})
     if not isinstance(value, Mapping):
-        raise InputError(f"{key} is {value!r}; make it a table, [{key}]")
+        raise InputError(f"{key} is {shown(value)}; make it a table, [{key}]")
     return value
 
 
@@ -188,7 +194,7 @@ def _numbers(key: str, value: Any, times: int | None) -> tuple[int, ...]:
         value = [value] * times
     if not isinstance(value, list) or not value or (times and len(value) != times):
         wanted = f"one number, or {times}, one for each width" if times else "a list"
-        raise InputError(f"{key} is {value!r}; give {wanted}")
+        raise InputError(f"{key} is {shown(value)}; give {wanted}")
     return tuple(whole(f"each of {key}", each, 1, MOST) for each in value)
 
 
@@ -197,29 +203,31 @@ def _is_width(text: str, widths: tuple[int, ...]) -> bool:
     return True
 
 
-def _values(where: str, table: Any) -> dict[str, Any]:
+def recipe_values(
+    where: str, table: Any, keys: tuple[str, ...] = _FIELDS
+) -> dict[str, Any]:
     """Check the values of a recipe, or of a part of one."""
     if not isinstance(table, Mapping):
-        raise InputError(f"{where} is {table!r}; make it a table")
-    _known(where, table, _FIELDS)
+        raise InputError(f"{where} is {shown(table)}; make it a table")
+    _known(where, table, keys)
     return {key: _value(f"{key} of {where}", key, table[key]) for key in table}
 
 
 def _value(name: str, key: str, value: Any) -> Any:
     if key in ("epochs", "batch"):
-        return whole(name, value, 1)
+        return whole(name, value, 1, _LARGE)
     if key == "augment":
         if not isinstance(value, bool):
-            raise InputError(f"{name} is {value!r}; give true or false")
+            raise InputError(f"{name} is {shown(value)}; give true or false")
         return value
     if key == "learning_rate":
         return positive(name, value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name} is {value!r}; give a number")
-    most = math.inf if key == "weight_decay" else 1.0
+        raise InputError(f"{name} is {shown(value)}; give a number")
+    most = sys.float_info.max if key == "weight_decay" else 1.0
     if not 0 <= value < most:
         limits = "from 0 on" if most > 1 else "from 0 to below 1"
-        raise InputError(f"{name} is {value!r}; give a number {limits}")
+        raise InputError(f"{name} is {shown(value)}; give a number {limits}")
     return float(value)
 
 
@@ -230,16 +238,24 @@ def _tuning(table: Mapping[str, Any]) -> Tuning:
         name = f"{key} of [tuning]"
         if key in TUNED:
             if not isinstance(value, list) or not value:
-                raise InputError(f"{name} is {value!r}; give a list of values to try")
+                raise InputError(
+                    f"{name} is {shown(value)}; give a list of values to try"
+                )
             values[key] = tuple(_value(f"each {name}", key, each) for each in value)
         elif key == "by":
             values[key] = one_of(name, value, BY)
         else:
-            values[key] = whole(name, value, 1)
+            values[key] = whole(name, value, 1, _LARGE)
     for key in TUNED[:2]:
         if key not in values:
             raise InputError(f"[tuning] has no {key}; add a list of values to try")
-    return Tuning(**values)
+    grid = Tuning(**values)
+    trials = grid.networks * math.prod(len(getattr(grid, key)) for key in TUNED)
+    if trials > _TRIALS:
+        raise InputError(
+            f"[tuning] asks for {trials} networks; make its grid smaller than {_TRIALS}"
+        )
+    return grid
 
 
 def _toml(value: Any) -> str:

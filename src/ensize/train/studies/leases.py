@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ensize.checks import InputError
-from ensize.stores.files import listed, reported
+from ensize.stores.files import listed, ordinary, reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +42,8 @@ BEAT = 20.0
 PATIENCE = 180.0
 # How often a folder is made again that another process has just removed.
 _TIMES = 20
+# More than a worker says.
+_SAID = 2**10
 _LEASE = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)")
 
 
@@ -158,7 +160,7 @@ class Worker:
 
     def _alive(self, path: Path) -> bool:
         try:
-            with path.open("rb") as file:
+            with ordinary(path).open("rb") as file:
                 # Opening asks the server, where a file is far away, for its time.
                 touched = os.fstat(file.fileno()).st_mtime
                 return self._seen_alive(file, touched)
@@ -167,8 +169,8 @@ class Worker:
 
     def _seen_alive(self, file: Any, touched: float) -> bool:
         try:
-            machine = json.loads(file.read()).get("machine")
-        except (AttributeError, ValueError):  # no worker wrote this
+            machine = json.loads(file.read(_SAID)).get("machine")
+        except (AttributeError, RecursionError, ValueError):  # no worker wrote this
             return False
         if machine is not None and machine == _machine():
             return not _locked(file, fcntl.LOCK_SH)

@@ -21,8 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensize.checks import InputError
-from ensize.stores.files import brief, listed, publish, reported, rewrite
-from ensize.train.studies.declarations import MOST, Study
+from ensize.stores.files import (
+    brief,
+    listed,
+    publish,
+    read_text,
+    reported,
+    rewrite,
+)
+from ensize.train.studies.declarations import MOST, Study, recipe_values
+from ensize.train.tuning import TUNED
 
 if TYPE_CHECKING:
     from ensize.stores import Store
@@ -116,12 +124,10 @@ def chosen(store: Store, pool: str) -> dict[str, float] | None:
     with reported(path):
         if not path.exists():
             return None
-        text = path.read_bytes()
+    text = read_text(path)
     try:
-        return {
-            str(key): float(each) for key, each in json.loads(text)["chosen"].items()
-        }
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return recipe_values("what was chosen", json.loads(text)["chosen"], TUNED)
+    except (KeyError, RecursionError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} is not as it was written ({brief(error)}); delete it, and the"
             " study tunes again"
@@ -195,11 +201,11 @@ def _failed(store: Store, pool: str) -> dict[int, Path]:
 
 
 def _reason(path: Path) -> str:
-    with reported(path):
-        try:
-            return str(json.loads(path.read_bytes())["reason"])
-        except (KeyError, TypeError, ValueError):
-            return f"{path} cannot be read"
+    text = read_text(path)
+    try:
+        return str(json.loads(text)["reason"])
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return f"{path} cannot be read"
 
 
 def _json(said: Mapping[str, Any]) -> bytes:

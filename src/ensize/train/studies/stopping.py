@@ -31,7 +31,7 @@ class Stop:
 
     def __call__(self) -> bool:
         """Look at the clock, and once a second at the file."""
-        now = time.time()
+        now = time.monotonic()  # a clock that is set back would stand still here
         if now >= self._next:
             self._next = now + _LOOK
             self._gone = not self.order.exists()
