@@ -231,7 +231,7 @@ def _duration(seconds: float) -> str:
     """Say a time as people do.
 
     >>> _duration(0.4), _duration(75), _duration(5000), _duration(1e6)
-    ('0.4 s', '1 min 15 s', '1 h 23 min', '11 d 13 h')
+    ('0.4 s', '1 min 15 s', '1 h 23 min', '11 d 14 h')
     """
     if seconds < 59.95:
         return f"{seconds:.1f} s"
