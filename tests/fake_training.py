@@ -19,12 +19,12 @@ from ensize.train.loop import Interrupted, Plan, Trained
 OBJECTS, CLASSES = 40, 3
 
 
-def few_objects():
+def few_objects(objects=OBJECTS):
     """Make a data set of a few points."""
     random = np.random.default_rng(0)
-    y = random.integers(0, CLASSES, 2 * OBJECTS)
-    x = (random.normal(size=(2 * OBJECTS, 4)) + y[:, None]).astype(np.float32)
-    half = slice(OBJECTS), slice(OBJECTS, None)
+    y = random.integers(0, CLASSES, 2 * objects)
+    x = (random.normal(size=(2 * objects, 4)) + y[:, None]).astype(np.float32)
+    half = slice(objects), slice(objects, None)
     return Data("few", x[half[0]], y[half[0]], x[half[1]], y[half[1]], CLASSES, (4,))
 
 
@@ -113,6 +113,6 @@ def install(monkeypatch, trainer, data=None):
         monkeypatch.setattr(f"{room}.train", trainer.train)
     for room in (tasks, estimates):
         monkeypatch.setattr(f"{room}.plan", trainer.plan)
-    for room in (tasks, estimates, studies):
+    for room in (tasks, estimates, studies, "ensize.train.searching"):
         monkeypatch.setattr(f"{room}.load_data", lambda *_, **__: data)
     return trainer

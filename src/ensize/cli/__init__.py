@@ -22,6 +22,7 @@ from ensize.cli import (
     keeping,
     scoring,
     showing,
+    splitting,
     training,
 )
 from ensize.cli.printing import err, printable, say
@@ -35,6 +36,7 @@ app = typer.Typer(
 for verb in (
     *(scoring.score, scoring.fit),
     forecasting.forecast,
+    *(splitting.split, splitting.search),
     training.study,
     *(keeping.status, keeping.verify),
     drawing.figures,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ensize.predictions import Progress
+    from ensize.train.searching import Searched
     from ensize.train.studies import Cost, Result
 
 # Without a terminal, progress is a line now and then.
@@ -108,13 +109,13 @@ def study(
         _time(declared, where, options, as_json=as_json)
         return
     if dry_run:
-        with _shown() as progress:
+        with shown_training() as progress:
             found = costs(declared, store, part=part, progress=progress, **where)
         _print_costs(found, options, as_json=as_json)
         return
     if store is None:
         raise InputError("a study needs a store; give --store DIR, the folder for it")
-    with _shown() as progress:
+    with shown_training() as progress:
         result = train_study(
             *(declared, store),
             executor=executor,
@@ -129,13 +130,14 @@ def study(
     options |= {"executor": executor, "minutes": minutes, "every": every}
     options |= {"keep_weights": keep_weights, "retry": not no_retry}
     _print_result(result, store, options, as_json=as_json)
-    if code := _exit_code(result):
+    if code := exit_code(result):
         raise typer.Exit(code)
 
 
-def _exit_code(result: Result) -> int:
+def exit_code(result: Result | Searched) -> int:
+    """Say how a verb that trains has ended, as a shell does."""
     if isinstance(result.stopped, int):
-        return 128 + result.stopped  # as a shell says it
+        return 128 + result.stopped
     return 1 if result.given_up else 0
 
 
@@ -153,7 +155,7 @@ def _print_result(
                 "failed": result.failed,
                 "trained": result.trained,
                 "seconds": result.seconds,
-                "stopped": _cause(stopped) if stopped else None,
+                "stopped": cause_of(stopped) if stopped else None,
                 "failures": failures,
                 "warnings": result.warnings,
                 "options": options,
@@ -167,14 +169,15 @@ def _print_result(
     )
     if result.stopped:
         say(
-            f"Stopped by {_cause(result.stopped)} with {left} networks left; the same"
+            f"Stopped by {cause_of(result.stopped)} with {left} networks left; the same"
             " command goes on from here."
         )
     elif not left:
         say(f"Try: ensize status {store}")
 
 
-def _cause(stopped: int | str) -> str:
+def cause_of(stopped: int | str) -> str:
+    """Name what stopped training."""
     if isinstance(stopped, str):
         return "--minutes"
     return "Ctrl-C" if stopped == signal.SIGINT else signal.Signals(stopped).name
@@ -244,7 +247,7 @@ def _duration(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def _shown() -> Iterator[Progress | None]:
+def shown_training() -> Iterator[Progress | None]:
     """Show progress with the time left: as a bar, or as lines in a log."""
     if err.is_terminal:
         with shown_progress() as progress:

@@ -121,20 +121,14 @@ class Splits:
 
     def table(self) -> str:
         """Write the splits as a table for reading."""
-        rows = [["n", "pool", "size", "total", self.score, "low", "high", "best with"]]
+        columns = ["n", "pool", "size", "total", self.score, "low", "high"]
+        rows = [[*columns, "best with", "source"]]
         for each in self.splits:
             figures = (f"{x:.5f}" for x in (each.value, each.low, each.high))
-            mark = "" if each.source == "measured" else f" ({each.source})"
-            rows.append(
-                [
-                    str(each.n),
-                    (each.pool or "between") + mark,
-                    f"{each.size:,}",
-                    f"{each.total:,.6g}",
-                    *figures,
-                    f"{each.probability:.2f}",
-                ]
-            )
+            counts = (f"{each.size:,}", _amount(each.total))
+            sure = f"{each.probability:.2f}"
+            row = [str(each.n), each.pool or "–", *counts, *figures, sure, each.source]
+            rows.append(row)
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
             "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
@@ -219,6 +213,7 @@ def split(
     found = candidates(plane, limit, score, cost, read)
     if (score, cost) == ("cnll", "parameters"):
         found += beyond(plane, limit)
+        found.sort(key=lambda each: (each.n, each.size))
     if not found:
         raise InputError(
             f"there are too few networks to measure the {score} of any split of"
@@ -266,14 +261,15 @@ def _decide(
         sentence = f"the budget allows no two networks of {plane.names[0]!r}"
     elif rival is None:
         sentence = (
-            f"no single network that uses the budget of {budget:,.6g} {cost} is known,"
-            f" so that nothing tells whether a split beats it; train some of that size"
+            f"no single network that uses the budget of {_amount(budget)} {cost} is"
+            " known, so that nothing tells whether a split beats it; train some of that"
+            " size"
         )
     else:
         rest = found[rival.best]
         sentence = (
-            f"{rest.n} networks of {_named(rest)} against one of {budget:,.6g} {cost}:"
-            f" {rival.value:.4f} against {rival.single:.4f}, better by"
+            f"{rest.n} networks of {_named(rest)} against one of {_amount(budget)}"
+            f" {cost}: {rival.value:.4f} against {rival.single:.4f}, better by"
             f" {rival.advantage:.4f}{unit} ({low:.4f} to {high:.4f}), and by more than"
             f" the tolerance of {tolerance:.2g} with probability"
             f" {np.mean(rival.ahead > tolerance):.2f}"
@@ -363,6 +359,10 @@ def _named(each: Candidate) -> str:
     if each.pool is not None:
         return repr(each.pool)
     return f"{each.size:,} parameters (between two pools)"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
 
 def _rests(plane: Plane) -> str:
