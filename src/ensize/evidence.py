@@ -13,9 +13,7 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.curves import score
-from ensize.draws import disjoint
-from ensize.forecasts import forecast
-from ensize.forecasts.refits import METHODS
+from ensize.forecasts import back_test
 from ensize.laws import Fit, fit
 from ensize.planes import Plane, plane_of
 from ensize.profiles import (
@@ -27,8 +25,8 @@ from ensize.profiles import (
     profile,
     spaced,
 )
-from ensize.scores.search import sketch_of
 from ensize.sketches import Sketch
+from ensize.splits import optimal_splits_test
 from ensize.stores import Store, reported
 
 if TYPE_CHECKING:
@@ -36,45 +34,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ensize.curves import Curve
+    from ensize.forecasts import BackTest
     from ensize.predictions import Predictions, Progress
+    from ensize.splits import OptimalSplits
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 T = TypeVar("T")
 
-# A temperature after averaging needs all classes of every ensemble, so that more
-# networks than this are not asked.
+# A temperature after averaging needs all classes of every ensemble, and a set of six
+# another truth, so that more networks than this are not asked. They make ten sets, as
+# many as the paper tries.
 _MOST = 64
 # The widths that the paper calls standard.
 _STANDARD = {"vgg16": 64, "wideresnet28": 160}
-# The paper predicts large ensembles from those of one to four networks, of all or of
-# sets of six, of which it tries ten.
+# The paper predicts large ensembles from those of one to four networks, of all
+# networks or of six.
 PAPER_SIZES = (1, 2, 3, 4)
-SIX, _SETS = 6, 10
-
-
-@dataclass(frozen=True, eq=False)
-class Foresight:
-    """How far predictions from sets of six networks are off.
-
-    Parameters
-    ----------
-    n
-        The numbers of networks that were predicted.
-    cnll
-        What is true there, on average.
-    rmse
-        The root mean squared error, by the method of the forecast.
-    off
-        The errors of each set, (sets, len(n)), by the method.
-    sets
-        How many sets of six, without a network in common, were tried.
-    """
-
-    n: Floats
-    cnll: Floats
-    rmse: dict[str, Floats]
-    off: dict[str, Floats]
-    sets: int
+SIX = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,12 +176,31 @@ class Evidence:
 
         return self.remember(("from all", k), predicted)
 
-    def from_six(self, k: int) -> Foresight:
+    def from_six(self, k: int) -> BackTest | None:
         """Predict CNLL of n > 4 from six networks, and again from six others.
 
-        The truth is what the rest of the pool shows.
+        None where there are too few others to tell the truth.
         """
-        return self.remember(("from six", k), lambda: _from_six(self.pools[k]))
+        pool = self._some(k)
+        n = [each for each in spaced(pool.networks - SIX) if each > PAPER_SIZES[-1]]
+        if not n:
+            return None
+        return self.remember(
+            ("from six", k), lambda: back_test(pool, to=n, keep_odd=True).pools[0]
+        )
+
+    def optimal_splits(self, method: str) -> OptimalSplits:
+        """Predict best splits from six networks of each size; refused without a plane.
+
+        Over the budgets of which two splits or more were measured.
+        """
+        plane = self.plane
+        if plane is None:
+            raise InputError(self.lacking)
+        return self.remember(
+            ("optimal splits", method),
+            lambda: optimal_splits_test(plane, method=method),
+        )
 
     def remember(self, key: Any, make: Callable[[], T]) -> T:
         """Make something that belongs to this evidence once."""
@@ -318,27 +313,6 @@ def _evidence(
     return Evidence(
         name, tuple(pools), plane, lacking, study, seconds, prediction_seconds
     )
-
-
-def _from_six(pool: Predictions | Sketch) -> Foresight:
-    pool, networks = sketch_of(pool), pool.networks
-    sets = min(_SETS, networks // SIX, max(networks - SIX, 0))
-    n = [each for each in spaced(networks - SIX) if each > PAPER_SIZES[-1]]
-    if not sets or not n:
-        none = np.empty(0)
-        nothing: dict[str, Floats] = dict.fromkeys(METHODS, none)
-        return Foresight(none, none, nothing, nothing, 0)
-    true = []
-    foreseen: dict[str, list[Floats]] = {method: [] for method in METHODS}
-    for six in disjoint(networks, SIX)[:sets]:
-        rest = np.setdiff1d(np.arange(networks), six)
-        true.append(score(pool.choose(rest), n=n, keep_odd=True).cnll)
-        for method, each in foreseen.items():
-            known = pool.choose(six)
-            each.append(forecast(known, to=n, method=method, keep_odd=True).cnll)
-    off = {method: np.array(each) - true for method, each in foreseen.items()}
-    rmse = {method: np.sqrt(np.mean(each**2, axis=0)) for method, each in off.items()}
-    return Foresight(np.array(n, float), np.mean(true, axis=0), rmse, off, sets)
 
 
 def _folder_name(path: Path) -> str:

@@ -9,11 +9,10 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.estimates import Estimate, interval, jackknife
-from ensize.claims.points import Floats, Points, along_n, known_plane
+from ensize.claims.points import Floats, Points, along_n
 from ensize.claims.verdicts import Bounds, claim, counted
 from ensize.evidence import PAPER_SIZES, SIX
 from ensize.laws import fit_many
-from ensize.splits import optimal_splits_test
 
 if TYPE_CHECKING:
     from ensize.evidence import Evidence
@@ -86,8 +85,8 @@ def from_six(evidence: Evidence) -> tuple[Estimate, str]:
     orders: list[float] = []
     for k in range(len(evidence.pools)):
         known = evidence.from_six(k)
-        if known.sets:
-            orders += _orders(known.off["paper"] / known.cnll).tolist()
+        if known is not None:
+            orders += _orders(known.errors["paper"] / known.truth).tolist()
     if len(orders) < 3:
         raise InputError(
             f"there {'is' if len(orders) == 1 else 'are'}"
@@ -118,10 +117,7 @@ def split_predicted(evidence: Evidence) -> tuple[Estimate, str]:
     interval is Wilson's, counting budgets but not sets, as those of a budget share
     the truth. Most is more than half.
     """
-    plane = known_plane(evidence)
-    found = evidence.remember(
-        "claims: optimal splits", lambda: optimal_splits_test(plane, method="paper")
-    )
+    found = evidence.optimal_splits("paper")
     near = np.abs(found.distance) <= 1
     budgets = len(np.unique(found.budget))
     value = wilson(float(near.mean()), budgets)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy as np
 from ensize.checks import InputError
 from ensize.figures import style
 from ensize.figures.drawings import BEFORE, Drawn, Lacking, counts_of, of_each, plane_in
-from ensize.splits import optimal_splits_test
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +16,8 @@ if TYPE_CHECKING:
     from ensize.evidence import Evidence
     from ensize.planes import Plane
 
-    # n, what is true there, and how far the prediction is off, of each pool.
-    Rows = Sequence[tuple[Any, Any, Any]]
+    # n, what is true there, and how far the prediction is off, of pools by their index.
+    Rows = Mapping[int, tuple[Any, Any, Any]]
 
 _METHODS = ("paper", "robust")
 
@@ -28,14 +26,14 @@ _METHODS = ("paper", "robust")
 def errors_of_all(found: Evidence) -> Drawn:
     """Draw the error of CNLL predicted from n = 1 … 4, all networks at hand."""
     plane = plane_in(found)
-    rows = []
+    rows = {}
     # Pools have their last n to themselves, which would leave gaps.
     common = plane.curves[int(plane.networks.argmax())].n
     for k in range(len(plane)):
         n, true, predicted = found.from_all(k)
         some = np.isin(n, common)
-        rows.append((n[some], true[some], np.abs(predicted - true)[some]))
-    if not any(len(n) for n, _, _ in rows):
+        rows[k] = (n[some], true[some], np.abs(predicted - true)[some])
+    if not any(len(n) for n, _, _ in rows.values()):
         raise Lacking(
             f"the pools of {found.name} have at most {plane.networks.max()} networks,"
             " but predictions are of more than four; train at least 8 of a size"
@@ -54,16 +52,19 @@ def errors_of_all(found: Evidence) -> Drawn:
 def errors_of_six(found: Evidence) -> Drawn:
     """Draw the root mean squared error of CNLL predicted from six networks."""
     plane = plane_in(found)
-    each = [found.from_six(k) for k in range(len(plane))]
-    tried = [one.sets for one in each if one.sets]
-    if not tried:
+    tried = {k: found.from_six(k) for k in range(len(plane))}
+    tests = {k: each for k, each in tried.items() if each is not None}
+    if not tests:
         raise Lacking(
             f"the pools of {found.name} have at most {plane.networks.max()} networks,"
             " but six predict and others than these must tell the truth; train at least"
             " 12 of a size"
         )
     rows = {
-        method: [(one.n, one.cnll, one.rmse[method]) for one in each]
+        method: {
+            k: (each.n, each.truth, each.rmse(method).value)
+            for k, each in tests.items()
+        }
         for method in _METHODS
     }
     figure, axes = style.page(1, 2, height=2.1)
@@ -72,13 +73,12 @@ def errors_of_six(found: Evidence) -> Drawn:
     for axis, method in zip(axes[0], _METHODS, strict=True):
         axis.set_title(f"method {method}")
         own = [each for each in records if each["method"] == method]
-        said.append(f"{_relative(own)} of CNLL by {method}")
+        said.append(f"by method {method} {_relative(own)} of CNLL")
     caption = (
-        "Root mean squared error of CNLL (nats) of n networks as predicted from six, by"
-        " the paper's method from ensembles of one to four, and by the robust one from"
-        f" all ensembles of the six: {', '.join(said)}. Over"
-        f" {_range(tried)} sets of six without a network in common; the truth is what"
-        f" all other networks show; {BEFORE}. {counts_of(found)}."
+        "Root mean squared error of CNLL (nats) of n networks as predicted from six:"
+        f" {', '.join(said)}. Over {_range([each.sets for each in tests.values()])}"
+        " sets of six without a network in common; the truth is what all other"
+        f" networks show, of at most 64; {BEFORE}. {counts_of(found)}."
     )
     return Drawn(figure, caption, records)
 
@@ -86,22 +86,21 @@ def errors_of_six(found: Evidence) -> Drawn:
 @of_each("optimal-splits", "Predicted and true best splits", "figures 6 and 20, right")
 def optimal_splits(found: Evidence) -> Drawn:
     """Draw how many networks the best split has, truly and as six predict it."""
-    plane = plane_in(found)
+    plane_in(found)
     figure, axes = style.page(height=2.3)
     axis = axes[0, 0]
     records: list[dict[str, Any]] = []
     said = []
     for method in _METHODS:
-        make = functools.partial(optimal_splits_test, plane, method=method)
         try:
-            tried = found.remember(("optimal splits", method), make)
+            tried = found.optimal_splits(method)
         except InputError as error:
             raise Lacking(f"{found.name}: {error}") from error
         records += [{"method": method, **each} for each in tried.records()]
         shares = tried.shares
         said.append(
-            f"by {method} {shares['exact']:.0%} exactly and {shares['neighbor']:.0%}"
-            " next door"
+            f"by method {method} {shares['exact']:.0%} exactly and"
+            f" {shares['neighbor']:.0%} next door"
         )
     for i, (key, method, label) in enumerate(
         (
@@ -145,11 +144,12 @@ def _errors(
     figure: Any, axes: Any, plane: Plane, rows_of: Mapping[str, Rows]
 ) -> list[dict[str, Any]]:
     """Draw errors over n and s, a map for each method, all on one scale."""
-    n = np.unique(np.concatenate([each[0] for each in next(iter(rows_of.values()))]))
+    some = next(iter(rows_of.values()))
+    n = np.unique(np.concatenate([at for at, _, _ in some.values()]))
     maps = np.full((len(rows_of), len(plane), len(n)), np.nan)
     records = []
     for table, (method, rows) in zip(maps, rows_of.items(), strict=True):
-        for k, (at, true, error) in enumerate(rows):
+        for k, (at, true, error) in rows.items():
             table[k, np.searchsorted(n, at)] = error
             records += [
                 {

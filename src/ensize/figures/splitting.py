@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # So many budgets are told apart.
 _BUDGETS = 7
+# Splits are drawn that use so much of their budget: of others, such as a single network
+# half as large, nothing is learned.
+_USED = 0.95
 
 
 @of_each("splits", "The splits of each budget, in CNLL", "figures 5 and 17, right")
@@ -57,7 +60,8 @@ def _splits(found: Evidence, score: str) -> Drawn:
     records: list[dict[str, Any]] = []
     percent = 100 if score == "accuracy" else 1
     for color, budget in zip(style.ramp(len(budgets)), budgets, strict=True):
-        listed = candidates(plane, budget, score, "parameters", measured(plane, score))
+        known = candidates(plane, budget, score, "parameters", measured(plane, score))
+        listed = [each for each in known if each.total >= _USED * budget]
         n = np.array([each.n for each in listed])
         value = percent * np.array([each.reading.value for each in listed])
         best = int(np.argmin(sense(score) * value))

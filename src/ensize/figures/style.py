@@ -164,11 +164,9 @@ def log_x(axes: Axes, ticks: Sequence[float]) -> None:
 
 
 def log_size(axes: Axes, sizes: Sequence[float], *, label: str) -> None:
-    """Make parameters a logarithmic axis with short numbers on it."""
+    """Make parameters a logarithmic axis with round and short numbers on it."""
     axes.set_xscale("log")
-    low, high = math.log10(min(sizes)), math.log10(max(sizes))
-    steps = [10.0**i for i in range(math.ceil(low - 0.05), math.floor(high + 0.05) + 1)]
-    _plain(axes.xaxis, steps if len(steps) > 1 else list(sizes), 5)
+    _plain(axes.xaxis, _round_numbers(0.9 * min(sizes), 1.1 * max(sizes), 2), 4)
     axes.set_xlabel(label)
 
 
