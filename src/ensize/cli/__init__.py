@@ -39,8 +39,8 @@ for verb in (
     *(splitting.split, splitting.search),
     training.study,
     *(keeping.status, keeping.verify),
-    drawing.figures,
     claiming.claims,
+    *(drawing.figures, drawing.report),
     showing.demo,
 ):
     app.command()(verb)

@@ -1,4 +1,4 @@
-"""The verb `figures`: every figure and table of the paper."""
+"""The verbs `figures` and `report`: every figure of the paper, and a page of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from ensize.checks import InputError
 from ensize.cli.options import Json
-from ensize.cli.printing import print_json, print_table, say, shown_progress
+from ensize.cli.printing import print_json, print_table, say, shown_progress, warn
 
 
 class Format(StrEnum):
@@ -102,3 +102,49 @@ def figures(
     for each in skipped:
         of = "" if each.store is None else f" of {each.store}"
         say(f"{each.name}{of} is skipped: {each.skipped}")
+
+
+def report(
+    stores: Annotated[
+        list[Path],
+        typer.Argument(metavar="STORE...", help="One store, or several to compare."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page's file.")
+    ],
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--budget",
+            metavar="B",
+            help="Plan this budget of parameters too, such as 15.3M, and begin with"
+            " it; may be given several times.",
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="What stands above the answer.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write one page that stands alone: the answer, a planner, figures and tables."""
+    from ensize.reports import report as write
+
+    with shown_progress() as progress:
+        made = write(
+            stores, output, budgets=budget or (), title=title, progress=progress
+        )
+    warn(made.warnings)
+    if as_json:
+        print_json(
+            {
+                "file": str(made.file),
+                "size": made.size,
+                "headlines": made.headlines,
+                "warnings": list(made.warnings),
+                "options": made.options,
+            }
+        )
+        return
+    for name, headline in made.headlines.items():
+        say(f"{name}: {headline}")
+    say(f"The page, {made.size / 1e6:.1f} MB: {made.file}")

@@ -12,12 +12,10 @@ from importlib import resources
 
 @dataclass(frozen=True)
 class Library:
-    """A library as it was released, and under which license."""
+    """A library as it was released, and its license."""
 
     name: str
     version: str
-    license: str
-    sha256: str
     source: str
     license_text: str
 
@@ -44,9 +42,10 @@ def libraries() -> tuple[Library, ...]:
             )
         found.append(
             Library(
-                *(each[key] for key in ("name", "version", "license", "sha256")),
-                content.decode("utf-8"),
-                own(each["license_file"]),
+                name=each["name"],
+                version=each["version"],
+                source=content.decode("utf-8"),
+                license_text=own(each["license_file"]),
             )
         )
     return tuple(found)

@@ -65,10 +65,10 @@ def joined(*children: object) -> Markup:
 
 
 def data_block(name: str, value: Any) -> Markup:
-    """Write data for the page's script: JSON that nothing in it can end.
+    r"""Write data for the page's script: JSON that nothing in it can end.
 
-    >>> data_block("data", {"name": "</script>"})
-    '<script type="application/json" id="data">{"name":"\\\\u003c/script\\\\u003e"}</script>'
+    >>> print(data_block("data", ["</script>"]))
+    <script type="application/json" id="data">["\u003c/script\u003e"]</script>
     """
     text = json.dumps(
         plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")

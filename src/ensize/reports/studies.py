@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import tomllib
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensize.checks import InputError
-from ensize.planes import plane_of
+from ensize.curves import score
+from ensize.evidence import Evidence, gather_evidence
+from ensize.planes import Plane
+from ensize.planes.sources import LEAST
 from ensize.stores import Store, reported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from ensize.planes import Plane
     from ensize.predictions import Progress
 
 # What networks say of themselves, by the name that readers know.
@@ -37,9 +39,6 @@ class Made:
     """How the networks of one pool came to be, as their files say."""
 
     pool: str
-    family: str | None
-    width: float | None
-    size: int | None
     networks: int
     seeds: str
     first: str
@@ -49,91 +48,105 @@ class Made:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A store, seen as a whole.
+    """One family of a store, seen as a whole.
 
     Parameters
     ----------
-    name
-        The study's name, or that of the folder.
     folder
         The name of the store's folder, without where it lies.
-    objects, classes
-        Of the test set.
-    targets
-        The fingerprint of the true classes.
+    evidence
+        Its pools and their scores.
+    planes
+        The plane of all sizes; where there is none, a plane for each single pool.
+    several
+        Whether the store has other families, too.
     made
         How each pool came to be.
+    targets
+        The fingerprint of the true classes.
     recipe
         The study file; empty where there is none.
-    planes
-        For each family with several sizes, its curves.
-    reasons
-        Why there is no plane, in sentences.
     """
 
-    name: str
     folder: str
-    objects: int
-    classes: int
-    targets: str
-    made: tuple[Made, ...]
-    recipe: str
+    evidence: Evidence
     planes: tuple[Plane, ...]
-    reasons: tuple[str, ...]
+    several: bool
+    made: tuple[Made, ...]
+    targets: str
+    recipe: str
+
+    @property
+    def name(self) -> str:
+        """The study's name, or that of the folder."""
+        return self.evidence.name
+
+    @property
+    def whole(self) -> bool:
+        """Whether sizes can be compared."""
+        return self.evidence.plane is not None
 
 
-def read_study(
-    path: Path,
-    *,
-    apply: str,
-    keep_odd: bool,
-    seed: int,
-    progress: Progress | None = None,
-) -> Study:
-    """Read all that a report says of a store."""
-    store = Store.open(path)
-    there = [each for each in store.pools() if each.networks]
-    if not there:
-        raise InputError(
-            f"{path} holds no networks yet; record or train some, then report"
-        )
-    made = tuple(_made(store, each.name) for each in there)
-    families = list(dict.fromkeys(each.family for each in made))
-    planes, reasons = [], []
-    for k, family in enumerate(families):
-
-        def told(what: str, share: float, k: int = k) -> None:
-            if progress is not None:
-                progress(what, (k + share) / len(families))
-
-        try:
-            planes.append(
-                plane_of(
-                    path,
-                    family=family or "",
-                    apply=apply,
-                    keep_odd=keep_odd,
-                    seed=seed,
-                    progress=told,
-                )
-            )
-        except InputError as error:
-            # No path of this machine in what colleagues get to read.
-            reasons.append(str(error).replace(str(path), store.path.name))
-    text = _study_file(store.path / "study.toml")
-    name = _name(text) or store.path.resolve().name
-    known = next(each for each in there if each.objects)
-    return Study(
-        name,
-        store.path.resolve().name,
-        known.objects or 0,
-        known.classes or 0,
-        store.metadata(there[0].name, store.seeds(there[0].name)[0])["targets"],
-        made,
-        text,
-        tuple(planes),
-        tuple(reasons),
+def read_studies(
+    paths: Sequence[Path], *, progress: Progress | None = None
+) -> tuple[Study, ...]:
+    """Read all that a report says of stores, each network once."""
+    groups = [gather_evidence(path, progress=progress) for path in paths]
+    # Together, so that two stores of one study do not take each other's name.
+    named = iter(gather_evidence([each for group in groups for each in group]))
+    return tuple(
+        _study(path, next(named), several=len(group) > 1)
+        for path, group in zip(paths, groups, strict=True)
+        for _ in group
     )
+
+
+def _study(path: Path, found: Evidence, *, several: bool) -> Study:
+    store = Store.open(path)
+    pools = [each.pool.name for each in found.pools]
+    file = path / "study.toml"
+    with reported(file):
+        recipe = file.read_text(encoding="utf-8") if file.exists() else ""
+    return Study(
+        path.resolve().name,
+        found,
+        _planes(found),
+        several,
+        tuple(_made(store, name) for name in pools),
+        store.metadata(pools[0], store.seeds(pools[0])[0])["targets"],
+        recipe,
+    )
+
+
+def _planes(found: Evidence) -> tuple[Plane, ...]:
+    """Take the plane with what predictions cost, or each pool by itself."""
+    if found.plane is not None:
+        seconds = found.prediction_seconds
+        return (dataclasses.replace(found.plane, seconds=seconds),)
+    alone = []
+    for pool, seconds in zip(found.pools, found.prediction_seconds, strict=True):
+        curve = score(pool)
+        if curve.networks < LEAST:
+            continue
+        kept = [i for i, label in enumerate(pool.labels) if label not in curve.odd]
+        alone.append(
+            Plane(
+                pools=(pool.choose(kept),),
+                curves=(curve,),
+                seconds=np.array([seconds]),
+                recipe=pool.pool.recipe or "",
+                warnings=curve.warnings,
+                options={"apply": "before", "keep_odd": False, "seed": 0},
+            )
+        )
+    if not alone:
+        names = ", ".join(each.pool.name for each in found.pools)
+        raise InputError(
+            f"{found.name} has no pool ({names}) with at least {LEAST} networks, and"
+            " fewer do not tell how far luck moves their scores; record or train more,"
+            " then report"
+        )
+    return tuple(alone)
 
 
 def _made(store: Store, name: str) -> Made:
@@ -141,12 +154,8 @@ def _made(store: Store, name: str) -> Made:
     seeds = store.seeds(name)
     every = [store.metadata(name, seed) for seed in seeds]
     dates = sorted(each["written"][:10] for each in every if "written" in each)
-    status = next(each for each in store.pools() if each.name == name)
     return Made(
         name,
-        every[0].get("family"),
-        status.width,
-        status.size,
         len(seeds),
         ranges(seeds),
         dates[0] if dates else "",
@@ -170,16 +179,3 @@ def ranges(seeds: Iterable[int]) -> str:
     return ", ".join(
         f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs
     )
-
-
-def _study_file(path: Path) -> str:
-    with reported(path):
-        return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
-def _name(text: str) -> str:
-    try:
-        named: Any = tomllib.loads(text).get("name", "")
-    except tomllib.TOMLDecodeError:
-        return ""
-    return named if isinstance(named, str) else ""

@@ -377,7 +377,8 @@ def _notes(
 ) -> list[str]:
     """Say what else a reader should know before believing a verdict."""
     notes = []
-    alone = plane.along_size(1, score=score)
+    # The same for every budget.
+    alone = plane.remember(("alone", score), lambda: plane.along_size(1, score=score))
     if alone.turned >= _SURE:
         notes.append(
             f"single networks get worse as they grow ({alone.verdict.sentence}); with"

@@ -10,7 +10,10 @@
     seconds: "seconds to predict the test set",
   };
   const NAMES = { cnll: "CNLL", accuracy: "accuracy" };
-  const state = { family: 0, unit: "parameters", score: "cnll", budget: 0, split: 0, n: 0 };
+  // `split` is null where sizes cannot be compared, `asked` the budget as it was typed.
+  const state = {
+    family: 0, unit: "parameters", score: "cnll", budget: 0, asked: null, split: null, n: 0,
+  };
 
   // Words and numbers
 
@@ -27,17 +30,20 @@
     if (x === null) return "–";
     return isAccuracy() ? `${(100 * x).toFixed(2)}\u2009%` : x.toFixed(4);
   }
-  function change(x, bare = false) {
-    if (x === null) return "–";
-    if (isAccuracy()) return (100 * x).toFixed(2) + (bare ? "" : " percentage points");
-    const text = Math.abs(x) < 5e-7 ? "0" : plain(x, 2);
-    // No 1e-7 on the page: written out.
-    return text.includes("e") ? x.toFixed(7) : text;
+  // A change to two digits, and its interval to as many places; never as 1e-7.
+  function changes(...xs) {
+    if (isAccuracy()) return xs.map((x) => (100 * x).toFixed(2));
+    const size = Math.max(Math.abs(xs[0]), 1e-6);
+    const places = Math.max(0, 1 - Math.floor(Math.log10(size)));
+    return xs.map((x) => x.toFixed(places));
   }
   const ordinal = (n) => {
     const end = n % 100 > 10 && n % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][n % 10];
     return `${n.toLocaleString("en")}${end || "th"}`;
   };
+  // As a shell takes it.
+  const quoted = (word) =>
+    /^[\w.+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
   const networks = (n) => `${n.toLocaleString("en")} network${n === 1 ? "" : "s"}`;
   const named = (split) =>
     split.pool === null ? `${count(split.size)} parameters` : split.pool;
@@ -54,9 +60,12 @@
   // What is looked up
 
   const family = () => planners[state.family];
+  const compared = () => Object.keys(family().units).length > 0;
   const unit = () => family().units[state.unit];
   const plan = () => unit().scores[state.score][state.budget];
-  const chosen = () => plan().splits[state.split];
+  const chosen = () => (state.split === null
+    ? { pool: family().pools[0].name, n: family().pools[0].networks }
+    : plan().splits[state.split]);
   // The pool of a split; of one between two sizes, the nearest.
   function poolOf(split) {
     const pools = family().pools;
@@ -79,12 +88,21 @@
 
   function chooseFamily(k) {
     state.family = k;
+    for (const part of document.querySelectorAll(".splitting")) part.hidden = !compared();
+    at("verdict").hidden = !compared();
+    if (!compared()) {
+      state.score = "cnll";
+      state.split = null;
+      state.n = chosen().n;
+      show();
+      return;
+    }
     const units = family().units;
     if (!units[state.unit] || units[state.unit].reason) state.unit = "parameters";
     for (const input of document.querySelectorAll("input[name=unit]")) {
       const reason = (units[input.value] || {}).reason;
       input.disabled = Boolean(reason);
-      input.parentNode.title = reason || "";
+      input.parentNode.title = reason || UNITS[input.value];
     }
     chooseUnit(state.unit);
   }
@@ -101,19 +119,21 @@
   }
   function chooseScore(name) {
     state.score = name;
-    chooseBudget(state.budget);
+    chooseBudget(state.budget, state.asked);
   }
-  function chooseBudget(k) {
+  function chooseBudget(k, asked = null) {
     state.budget = k;
+    state.asked = asked;
     document.querySelector(`input[name=score][value="${state.score}"]`).checked = true;
     const x = unit().budgets[k];
     at("budget").value = k;
     at("budget").setAttribute("aria-valuetext", withUnit(x));
     at("budget-text").value = state.unit === "seconds" ? plain(x) : count(x).replace("\u2009", "");
-    at("budget-shown").textContent = state.unit === "seconds"
-      ? UNITS.seconds : `= ${x.toLocaleString("en")} ${UNITS[state.unit]}`;
+    at("budget-shown").textContent = (state.unit === "seconds"
+      ? UNITS.seconds : `${x.toLocaleString("en")} ${UNITS[state.unit]}`) +
+      (asked === null ? "" : "; of the budgets in this page the nearest to yours");
     const { splits, best } = plan();
-    state.split = splits ? best : 0;
+    state.split = splits ? best : null;
     if (splits) state.n = chosen().n;
     show();
   }
@@ -127,36 +147,29 @@
   // What is shown
 
   function show() {
-    const known = Boolean(plan().splits);
+    const known = !compared() || Boolean(plan().splits);
     at("planned").hidden = !known;
-    showVerdict();
-    showCommand();
+    if (compared()) {
+      showVerdict();
+      showCommand();
+      if (known) showTable();
+    }
     if (!known) return;
-    showTable();
     showNext();
     draw();
   }
   function showVerdict() {
-    const { splits, best, single, verdict, reason } = plan();
-    const [headline, sentence] = at("verdict").children;
-    if (reason) {
-      headline.textContent = "Not known";
-      sentence.textContent = `${reason}.`;
-      return;
-    }
-    const text = (split) => `${networks(split.n)} of ${named(split)}`;
-    const says = {
-      split: `Split it: ${text(splits[best])}`,
-      "no split": `Do not split: ${text(splits[single === null ? best : single])}`,
-    };
-    headline.textContent =
-      says[verdict.code] || `Open: ${text(splits[best])}, by what is known so far`;
-    sentence.textContent = `${verdict.sentence[0].toUpperCase()}${verdict.sentence.slice(1)}.`;
+    const { headline, verdict, reason } = plan();
+    const [first, second] = at("verdict").children;
+    const text = reason || verdict.sentence;
+    first.textContent = headline || "Not known";
+    second.textContent = `${text[0].toUpperCase()}${text.slice(1)}.`;
   }
   function showCommand() {
-    const { folder, family: name, several } = family();
-    const words = ["ensize split", folder, "--budget", String(unit().budgets[state.budget])];
-    if (several) words.push("--family", name);
+    const { folder, family: name } = family();
+    const budget = state.asked === null ? unit().budgets[state.budget] : state.asked;
+    const words = ["ensize split", quoted(folder), "--budget", String(budget)];
+    if (name !== null) words.push("--family", quoted(name));
     words.push("--in", state.unit, "--score", state.score, "--json");
     at("command").textContent = words.join(" ");
   }
@@ -207,15 +220,12 @@
     slider.max = curve.n.length - 1;
     slider.value = k;
     slider.setAttribute("aria-valuetext", networks(state.n));
-    const cost = state.n * unit().costs[family().pools.indexOf(pool)];
-    const share = cost / unit().budgets[state.budget];
     const measured = state.n <= pool.networks ? "measured" : "forecast";
-    at("networks-shown").textContent =
-      `${networks(state.n)} of ${pool.name}: ${withUnit(cost)}, ` +
-      `${plain(100 * share, 3)}\u2009% of the budget`;
+    at("networks-shown").textContent = `${networks(state.n)} of ${pool.name}` + spent(pool);
     const [gain, low, high] = curve.gain[k];
     const near = split.pool === null
       ? ` No network of ${count(split.size)} parameters was trained; this is the nearest pool.` : "";
+    const [by, least, most] = gain === null ? [] : changes(gain, low, high);
     const way = isAccuracy() ? "raise" : "lower";
     at("next-sentence").textContent =
       `${networks(state.n)} of ${pool.name} ${state.n === 1 ? "has" : "have"} ` +
@@ -223,8 +233,15 @@
       `(${shown(curve.low[k])} to ${shown(curve.high[k])}, ${measured}). ` +
       (gain === null
         ? `What the ${ordinal(state.n + 1)} would gain was not measured.`
-        : `The ${ordinal(state.n + 1)} would ${way} it by ${change(gain)} ` +
-          `(${change(low, true)} to ${change(high, true)}).`) + near;
+        : `The ${ordinal(state.n + 1)} would ${way} it by ${by} (${least} to ${most})` +
+          `${isAccuracy() ? " percentage points" : ""}.`) + near;
+  }
+
+  function spent(pool) {
+    if (!compared()) return "";
+    const cost = state.n * unit().costs[family().pools.indexOf(pool)];
+    const share = cost / unit().budgets[state.budget];
+    return `: ${withUnit(cost)}, ${plain(100 * share, 3)}\u2009% of the budget`;
   }
 
   // Charts
@@ -263,7 +280,7 @@
     box.replaceChildren(chart);
   }
   function draw() {
-    drawSplits(at("chart-splits"));
+    if (compared()) drawSplits(at("chart-splits"));
     drawCurve(at("chart-curve"));
   }
   function drawSplits(box) {
@@ -292,7 +309,7 @@
         Plot.text(top, {
           x: "n", y: "high", text: () => "best", dy: -12, fill: "var(--accent)", fontWeight: 600,
         }),
-        Plot.tip(points, Plot.pointer({
+        Plot.tip(points, Plot.pointerX({
           x: "n", y: "value", fill: "var(--card)", stroke: "var(--line)",
           title: (point) =>
             `${networks(point.n)} of ${point.of}\n${shown(point.value)} ` +
@@ -305,7 +322,7 @@
     const marks = { measured: "● measured", forecast: "▲ forecast", interpolated: "◆ between two sizes", "joint law": "■ joint law" };
     at("legend-splits").textContent =
       `${present.map((name) => marks[name]).join("   ")}; bars: 90\u2009% intervals; ` +
-      "colored: as good as the best.";
+      "colored: as good as the best, of which what it owes to having been chosen is taken off.";
   }
   function drawCurve(box) {
     const pool = poolOf(chosen());
@@ -324,15 +341,15 @@
     const beyond = points.filter((point) => point.n >= pool.networks);
     const here = points.filter((point) => point.n === state.n);
     const limit = isAccuracy() || !pool.limit ? [] : [pool.limit[0]];
-    const line = { x: "n", y: "value", stroke: "var(--accent)", strokeWidth: 2 };
+    const line = { x: "n", y: "value", stroke: "var(--accent)", strokeWidth: 2, curve: "monotone-x" };
     const chart = Plot.plot(frame(box, {
       x: along(curve.n),
       y: scored(),
       marks: [
-        Plot.areaY(points, { x: "n", y1: "low", y2: "high", fill: "var(--accent)", fillOpacity: 0.16 }),
+        Plot.areaY(points, { x: "n", curve: "monotone-x", y1: "low", y2: "high", fill: "var(--accent)", fillOpacity: 0.16 }),
         Plot.ruleY(limit, { stroke: "var(--second)", strokeDasharray: "2 4", strokeWidth: 1.5 }),
         Plot.text(limit, {
-          y: (x) => x, frameAnchor: "right", dy: -7, fill: "var(--second)", textAnchor: "end",
+          y: (x) => x, frameAnchor: "left", dx: 4, dy: -8, fill: "var(--second)", textAnchor: "start",
           text: (x) => `without end: ${shown(x)}`,
         }),
         Plot.line(measured, line),
@@ -343,7 +360,7 @@
           title: (point) =>
             `${networks(point.n)}: ${shown(point.value)}\n` +
             `${shown(point.low)} to ${shown(point.high)}\n` +
-            `the next gains ${change(point.gain)}`,
+            (point.gain === null ? "" : `the next gains ${changes(point.gain)[0]}`),
         })),
       ],
     }));
@@ -376,11 +393,9 @@
     at("budget-text").addEventListener("change", (event) => {
       const wanted = parsed(event.target.value);
       if (wanted > 0) {
-        chooseBudget(nearest(unit().budgets, wanted));
-        const exact = unit().budgets[state.budget];
-        if (Math.abs(exact / wanted - 1) > 1e-9) {
-          at("budget-shown").textContent += " (the nearest one in this page)";
-        }
+        const k = nearest(unit().budgets, wanted);
+        const here = Math.abs(unit().budgets[k] / wanted - 1) < 1e-9;
+        chooseBudget(k, here ? null : wanted);
       } else {
         at("budget-shown").textContent = "Give a number, such as 2.5M or 400k.";
       }
@@ -391,21 +406,22 @@
     });
     let width = 0;
     new ResizeObserver(() => {
-      const now = at("chart-splits").clientWidth;
+      const now = at("chart-curve").clientWidth;
       if (now && now !== width) {
         width = now;
-        if (plan().splits) draw();
+        draw();
       }
-    }).observe(at("chart-splits"));
+    }).observe(at("chart-curve"));
     addEventListener("beforeprint", () => {
       for (const each of document.querySelectorAll("details")) each.open = true;
     });
   }
 
   if (planners.length) {
+    at("unplanned").hidden = true;
+    // Charts take the width that they find.
+    at("planner-live").hidden = false;
     listen();
     chooseFamily(0);
-    at("planner-live").hidden = false;
-    draw();
   }
 })();
