@@ -210,6 +210,53 @@ def test_numbers_beyond_float64_are_refused_in_a_short_sentence(number):
         assert len(str(refused.value)) < 150
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name = " + "[" * 3000,
+        "\x00",
+        'name = "\\u001b[31m"',
+        "name = 7",
+    ],
+    ids=["deep", "NUL", "escape", "number"],
+)
+def test_what_a_stores_study_calls_itself(text, store):
+    """Found: RecursionError, and UnicodeDecodeError."""
+    (store.path / "study.toml").write_text(text)
+    code, out, err = terminal("claims", str(store.path))
+    assert "\x1b" not in out + err
+    assert code == (2 if text[-1] in "[\x00" else 0)
+
+
+def test_a_name_is_no_formula(tmp_path):
+    """Found: a drawing failed at it; so it did where all curves have one n, no 2^k."""
+    pytest.importorskip("matplotlib")
+    draw, targets = np.random.default_rng(0), np.arange(50) % 3
+    for store in (Store(tmp_path / "one"), Store(tmp_path / "other")):
+        for width in (2, 4, 8):
+            for seed in range(6):
+                logits = draw.normal(0, 3, (50, 3)) + 2 * np.eye(3)[targets]
+                store.add(f"p{width}", seed, logits, targets, size=10 * width)
+        (store.path / "study.toml").write_text("name = 'a $\\frac{1}$'")
+    some = ["--only", "temperatures,errors-of-all", "-o", str(tmp_path / "figures")]
+    stores = [str(tmp_path / each) for each in ("one", "other")]
+    code, _, err = terminal("figures", *stores, *some)
+    assert (code, err) == (0, "")
+
+
+def test_seconds_of_networks_that_are_no_numbers(store):
+    """Found: ValueError, where a network says that it took 'long' or 'inf'."""
+    logits, targets = arrays()
+    for seed, said in enumerate(["1.5", "long", "inf"], 10):
+        known = {"size": 20 + seed, "extra": {"prediction_seconds": said}}
+        for network in range(3):
+            store.add(f"q{seed}", network, logits[network], targets, **known)
+    found = [store.average(f"q{seed}", "prediction_seconds") for seed in (10, 11, 12)]
+    assert found[0] == 1.5
+    assert np.isnan(found[1:]).all()
+    assert terminal("claims", str(store.path))[0] == 0
+
+
 # Studies.
 
 RECIPE = {"epochs": 1, "learning_rate": 0.1, "weight_decay": 0}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +26,7 @@ from ensize.profiles import (
 )
 from ensize.sketches import Sketch
 from ensize.splits import optimal_splits_test
-from ensize.stores import Store, reported
+from ensize.stores import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -265,7 +264,7 @@ def opened(stores: Any) -> list[Store | Evidence]:
 
 
 def _of_store(store: Store, progress: Progress | None) -> list[Evidence]:
-    study = _study(store.path)
+    study = store.declared()
     by_family: dict[str, list[Predictions | Sketch]] = {}
     for each in store.pools():
         if each.networks:
@@ -280,7 +279,7 @@ def _of_store(store: Store, progress: Progress | None) -> list[Evidence]:
         ordered = sorted(pools, key=lambda each: each.pool.size or 0)
         names = [each.pool.name for each in ordered]
         spent, asked = (
-            np.array([_mean(store, pool, key) for pool in names])
+            np.array([store.average(pool, key) for pool in names])
             for key in ("seconds", "prediction_seconds")
         )
         found.append(
@@ -319,27 +318,6 @@ def _folder_name(path: Path) -> str:
     """Name a store by its folder; `DIR/store`, which `ensize demo` makes, by DIR."""
     whole = path.resolve()
     return whole.parent.name if whole.name == "store" else whole.name
-
-
-def _study(folder: Path) -> dict[str, Any]:
-    path = folder / "study.toml"
-    with reported(path):
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(
-            f"{path} is no TOML ({error}); bring back the study file"
-        ) from error
-
-
-def _mean(store: Store, pool: str, key: str) -> float:
-    """Average what the networks of a pool say, if all say it."""
-    said = [
-        store.metadata(pool, seed).get(f"extra.{key}") for seed in store.seeds(pool)
-    ]
-    known = [float(each) for each in said if each is not None]
-    return float(np.mean(known)) if len(known) == len(said) else float("nan")
 
 
 def _said(recipe: str, key: str) -> float | None:

@@ -119,7 +119,7 @@ def _parameters(found: Sequence[Evidence]) -> Drawn:
                 plane.sizes[shown],
                 [getattr(law, name) for law in laws],
                 ls=":" if each.unregularized else "-",
-                label=each.name,
+                label=each.name.replace("$", r"\$"),  # else a formula
                 **look,
             )
         drawn.append(each)

@@ -182,7 +182,7 @@ def temperatures(found: Sequence[Evidence]) -> Drawn:
         style.log_n(axis, max(line.get_xdata()[-1] for line in axis.get_lines()))
         axis.set_ylabel("best temperature τ")
         if len(some) > 1:
-            axis.set_title(each.name, loc="left")
+            axis.set_title(each.name, loc="left", parse_math=False)
         style.key(figure, axis, plane.sizes.tolist(), "parameters s")
     caption = (
         "The best temperature of ensembles of n networks, mean over ensembles and"

@@ -146,7 +146,7 @@ def _planes(found: Sequence[Evidence]) -> Drawn:
         style.bar(figure, shown, axis, "CNLL (nats)")
         style.budgets(axis, n, plane.sizes)
         if len(found) > 1:
-            axis.set_title(each.name, loc="left")
+            axis.set_title(each.name, loc="left", parse_math=False)
         records += [
             {
                 "store": each.name,

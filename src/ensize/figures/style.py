@@ -146,7 +146,8 @@ def log_n(
     """Make the number of networks a logarithmic axis with whole numbers on it."""
     axes.set_xscale("log", base=2)
     first, last = math.ceil(math.log2(least)), math.floor(math.log2(largest))
-    _plain(axes.xaxis, [2.0**i for i in range(first, last + 1)], 6)
+    powers = [2.0**i for i in range(first, last + 1)]
+    _plain(axes.xaxis, powers or [least], 6)
     axes.set_xlabel(label)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from ensize.checks import InputError, one_of
 from ensize.predictions import Predictions
 from ensize.sketches import Sketch
-from ensize.stores import Store, reported
+from ensize.stores import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +54,10 @@ def sources_of(given: Any, family: str | None) -> Source:
                 f"pools {one.pool.name!r} and {other.pool.name!r} have other targets;"
                 " a plane is of the same objects in the same order"
             )
-    seconds = [_seconds(store, each.pool.name) for each in pools]
+    seconds = [
+        np.nan if store is None else store.average(each.pool.name, "prediction_seconds")
+        for each in pools
+    ]
     recipe = _recipe(store, pools)
     return Source(tuple(pools), np.array(seconds), recipe, name)
 
@@ -113,30 +115,10 @@ def _seeds(pool: Predictions | Sketch) -> list[int]:
     return [int(label.rsplit("/", 1)[-1]) for label in pool.labels]
 
 
-def _seconds(store: Store | None, name: str) -> float:
-    """Average how long the networks of a pool took to predict."""
-    if store is None:
-        return float("nan")
-    said = [
-        store.metadata(name, seed).get("extra.prediction_seconds")
-        for seed in store.seeds(name)
-    ]
-    known = [float(each) for each in said if each is not None]
-    return float(np.mean(known)) if len(known) == len(said) else float("nan")
-
-
 def _recipe(store: Store | None, pools: Sequence[Predictions | Sketch]) -> str:
     """Name the recipe: the study's name, or what the pools say of theirs."""
     if store is not None:
-        path = store.path / "study.toml"
-        with reported(path):
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
-        try:
-            name = tomllib.loads(text).get("name")
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(
-                f"{path} is no TOML ({error}); bring back the study file"
-            ) from error
+        name = store.declared().get("name")
         if name:
             return f"study {name}"
     said = sorted({each.pool.recipe for each in pools if each.pool.recipe})

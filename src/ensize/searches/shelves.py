@@ -17,7 +17,7 @@ import numpy as np
 from ensize.checks import InputError
 from ensize.predictions import Pool, Predictions
 from ensize.searches.steps import Step
-from ensize.stores.files import brief, publish, reported
+from ensize.stores.files import brief, publish, read_text, reported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,12 +98,10 @@ class Record:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a record; a new one where there is none."""
-        with reported(path):
-            text = path.read_bytes() if path.exists() else None
-        if text is None:
+        if not path.exists():
             return cls()
         try:
-            said = json.loads(text)
+            said = json.loads(read_text(path))
             return cls(
                 [_step(each) for each in said["steps"]],
                 *(
@@ -111,7 +109,10 @@ class Record:
                     for each in (said["asked"], said["lost"])
                 ),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (
+            *(ArithmeticError, AttributeError, KeyError, RecursionError),
+            *(TypeError, ValueError),
+        ) as error:
             raise InputError(
                 f"{path} is not as it was written ({brief(error)}); delete it, and the"
                 " search goes through the networks of its store again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +16,7 @@ from ensize.checks import InputError, one_of, positive, whole
 from ensize.predictions import Pool, Predictions, Progress
 from ensize.sketches import Grid, Sketch
 from ensize.stores.damage import Damage, find_damage, set_aside
-from ensize.stores.files import listed, publish, reported
+from ensize.stores.files import brief, listed, publish, read_text, reported
 from ensize.stores.networks import (
     COMMON,
     FORMAT,
@@ -104,6 +105,33 @@ class Store:
     def targets(self) -> NDArray[np.int64]:
         """Read the true classes."""
         return read_targets(self.path / "targets.npy")
+
+    def declared(self) -> dict[str, Any]:
+        """Read what the study declares that the store came from; nothing without one.
+
+        A name that is no line of text is left out.
+        """
+        path = self.path / "study.toml"
+        if not os.path.lexists(path):
+            return {}
+        try:
+            found = tomllib.loads(read_text(path).decode())
+        except (RecursionError, ValueError) as error:  # of UTF-8 and of TOML
+            raise InputError(
+                f"{path} is no TOML file ({brief(error)}); bring back the study file"
+            ) from error
+        name = str(found.get("name", "")).strip()
+        return found | {"name": name if name.isprintable() else ""}
+
+    def average(self, name: str, key: str) -> float:
+        """Average a number that networks bring as ``extra``; NaN where one does not."""
+        said = (self.metadata(name, seed) for seed in self.seeds(name))
+        try:
+            numbers = [float(each[f"extra.{key}"]) for each in said]
+        except (KeyError, ValueError):
+            return np.nan
+        mean = float(np.mean(numbers)) if numbers else np.nan
+        return mean if np.isfinite(mean) else np.nan
 
     def metadata(self, name: str, seed: int) -> dict[str, str]:
         """Read what is known of a network; what users added begins with `extra.`."""
