@@ -20,6 +20,7 @@ from ensize.train.networks import layers_of
 from ensize.train.plans import (
     Plan,
     device_of,
+    for_want_of_memory,
     measured_plan,
     one_core_each,
     passes,
@@ -227,14 +228,15 @@ class _Committee:
 
     def go_on(self, kept: Checkpoint) -> None:
         """Take up what a checkpoint holds, if it is of these networks."""
-        if (found := kept.read()) is None:
+        state = self._state()
+        found = kept.read({name: tuple(each.shape) for name, each in state.items()})
+        if found is None:
             return
         arrays, said = found
-        for name, tensor in self._state().items():
+        for name, tensor in state.items():
             tensor.copy_(torch.from_numpy(arrays[name]))
         self.epoch, self.step = said["epoch"], said["step"]
-        self.seconds = said["seconds"]
-        self.failures = {int(i): why for i, why in said["failures"].items()}
+        self.seconds, self.failures = said["seconds"], said["failures"]
 
     def _state(self) -> dict[str, torch.Tensor]:
         stack = self.stack
@@ -259,9 +261,8 @@ class _Committee:
         told = began
         with ThreadPoolExecutor(self.cores, initializer=_alone) as pool:
             self.pool = pool
-            while self.epoch < self.recipe.epochs and len(self.failures) < len(
-                self.seeds
-            ):
+            networks = len(self.seeds)
+            while self.epoch < self.recipe.epochs and len(self.failures) < networks:
                 chances = [
                     s.epoch(self.epoch, objects, crops=crops) for s in self.seeds
                 ]
@@ -286,6 +287,9 @@ class _Committee:
                 self._judge()
                 self.epoch, self.step = self.epoch + 1, 0
         self.seconds = before + time.perf_counter() - began
+        # Whoever is killed while networks go into the store trains none of them again.
+        if kept is not None and kept.path.exists():
+            self._keep(kept)
 
     def _keep(self, kept: Checkpoint) -> None:
         arrays = {name: each.cpu().numpy() for name, each in self._state().items()}
@@ -340,7 +344,7 @@ class _Committee:
                         work(each)
             except (RuntimeError, MemoryError) as error:
                 fewer = self.way.networks // 2
-                if not _for_want_of_memory(error) or not fewer:
+                if not for_want_of_memory(error) or not fewer:
                     raise
                 self.way = replace(self.way, networks=min(fewer, len(self.seeds)))
                 if self.device.type == "cuda":
@@ -394,10 +398,3 @@ class _Committee:
 def _alone() -> None:
     """Keep a thread's operations to one core: the other threads have the others."""
     torch.set_num_threads(1)
-
-
-def _for_want_of_memory(error: Exception) -> bool:
-    if isinstance(error, (torch.cuda.OutOfMemoryError, MemoryError)):
-        return True
-    text = str(error).lower()
-    return "out of memory" in text or "can't allocate memory" in text

@@ -233,3 +233,11 @@ def one_core_each(device: torch.device) -> Iterator[int]:
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def for_want_of_memory(error: Exception) -> bool:
+    """Tell whether a computation failed because memory did not do."""
+    if isinstance(error, (torch.cuda.OutOfMemoryError, MemoryError)):
+        return True
+    text = str(error).lower()
+    return "out of memory" in text or "can't allocate memory" in text
