@@ -163,3 +163,22 @@ def test_grids_of_n_end_at_the_number_of_networks():
 def test_mistakes_are_named(options, sentence):
     with pytest.raises(InputError, match=sentence):
         profile(small()[2], **options)
+
+
+def test_points_without_each_network_are_those_of_the_others():
+    """All subsets of six are scored, so that leaving out is exact but for n = 6."""
+    _, _, pool = small(networks=6)
+    found = profile(pool, temperatures=[0.7, 2.0], keep_odd=True)
+    assert found.nll_without.shape == (2, 6, 6)
+    assert np.isnan(found.nll_without[:, :, -1]).all()
+    for i in range(6):
+        others = pool.choose(np.delete(np.arange(6), i))
+        alone = profile(others, temperatures=[0.7, 2.0], keep_odd=True)
+        np.testing.assert_allclose(
+            found.nll_without[:, i, 0], alone.nll[:, 0], rtol=1e-6
+        )
+        # Beyond one network the part that is explained is taken in closed form.
+        shift = found.nll_without[:, i, 1:5] - found.nll[:, 1:5]
+        exact = alone.nll[:, 1:5] - found.nll[:, 1:5]
+        np.testing.assert_allclose(shift, exact, atol=0.3 * np.abs(exact).max())
+    assert profile(pool, temperatures=[2.0], n=[1], apply="after").nll_without is None

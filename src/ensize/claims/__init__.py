@@ -21,7 +21,7 @@ from ensize.claims import (
     forecasts,
     temperatures,
 )
-from ensize.claims.verdicts import REGISTERED, VERDICTS, Answer, Claim
+from ensize.claims.verdicts import CLAIMS, VERDICTS, Answer, Claim
 from ensize.evidence import gather_evidence
 
 if TYPE_CHECKING:
@@ -32,18 +32,14 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "Answer", "Claim", "Claims", "check_claims"]
 
-# In the order of the paper.
-_ROOMS = [
-    each.__name__
-    for each in (
-        *(along_n, temperatures, calibration),
-        *(along_size, budgets, forecasts, comparisons),
-    )
-]
-CLAIMS: dict[str, Claim] = {
-    each.name: each
-    for each in sorted(REGISTERED, key=lambda one: _ROOMS.index(one.ask.__module__))
-}
+# The rooms were imported in the order of their names; this is the order of the paper.
+for _room in (
+    *(along_n, temperatures, calibration),
+    *(along_size, budgets, forecasts, comparisons),
+):
+    for _name, _claim in list(CLAIMS.items()):
+        if _claim.ask.__module__ == _room.__name__:
+            CLAIMS[_name] = CLAIMS.pop(_name)
 
 
 @dataclass(frozen=True)

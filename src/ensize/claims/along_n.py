@@ -43,12 +43,10 @@ def cnll_law(evidence: Evidence) -> tuple[Estimate, str]:
     found = along_n(evidence)
     shares = [each.shares for each in found]
     worst = found[int(np.argmax([each[0] for each in shares]))]
-    exponents = [each.laws.exponent[0] for each in found]
     return jackknife(lambda rows: rows.max(axis=1), shares).at_least_0, (
         f"the laws of {counted(len(found), 'pool')} leave residuals of at most"
         f" {worst.shares[0]:.2%} of the fall along n ({worst.pool!r}: RMSE"
-        f" {worst.laws.rmse[0]:.2g} nats), with a from {np.nanmin(exponents):.2f} to"
-        f" {np.nanmax(exponents):.2f}"
+        f" {worst.laws.rmse[0]:.2g} nats)"
     )
 
 
@@ -68,6 +66,12 @@ def cnll_exponent(evidence: Evidence) -> tuple[Estimate, str]:
     """
     found = along_n(evidence)
     exponents = [each.laws.exponent for each in found]
+    for each in found:
+        if not np.isfinite(each.laws.exponent).all():
+            raise InputError(
+                f"CNLL of pool {each.pool!r} does not surely fall along n, so that it"
+                " has no exponent; train more"
+            )
     value = jackknife(lambda rows: rows.mean(axis=1), exponents)
     listed = [each[0] for each in exponents]
     return value, (
@@ -176,7 +180,7 @@ def gain_along_size(evidence: Evidence) -> tuple[Estimate, str]:
     large = known[-max(3, (len(known) + 1) // 2) :]
     value = jackknife(
         slope_along(np.log([each.size for each in large])),
-        [np.log(np.maximum(each.laws.gain, 1e-300)) for each in large],
+        [each.log_gains for each in large],
     )
     ends = [each.laws.gain[0] for each in (large[0], large[-1])]
     return value, (

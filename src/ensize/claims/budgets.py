@@ -73,7 +73,8 @@ def _along_budget(plane: Plane, budgets: Floats) -> list[Floats]:
         assert curve.cnll_without is not None  # noqa: S101 # planes score all subsets
         # All networks together cannot be left out: as much off as all but one.
         off = curve.cnll_without - curve.cnll
-        off[:, curve.n == curve.networks] = off[:, curve.n == curve.networks - 1]
+        last = curve.n == curve.networks
+        off[:, last] = off[:, curve.n == curve.n[~last].max()]
         rows = np.vstack([curve.cnll, curve.cnll + off])
         read = luck.between(rows, n.clip(1))
         tables.append(np.where(n > 0, read, np.inf))
@@ -190,8 +191,9 @@ def accuracy_split(evidence: Evidence) -> tuple[Estimate, str]:
             agreed.append(best[1][1:] <= best[0][1:])
     if not values:
         raise InputError("no two splits of a budget were measured; train more networks")
-    low, high = np.quantile(np.mean(agreed, axis=0), LEVELS)
-    return Estimate(float(np.mean(values)), float(low), float(high)), (
+    value, drawn = float(np.mean(values)), np.mean(agreed, axis=0)
+    low, high = np.quantile(np.append(drawn, value), LEVELS)
+    return Estimate(value, min(float(low), value), max(float(high), value)), (
         f"the best split for accuracy has no more networks than that for CNLL at"
         f" {sum(values)} of {len(values)} budgets"
     )

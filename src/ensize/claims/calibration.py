@@ -20,6 +20,10 @@ _ENVELOPE = "Theoretical view; appendix Comparison of CNLL and LE-NLL"
 _WAYS = "Theoretical view; appendix Difference in CNLL"
 # Differences of so many disjoint ensembles, or more, tell their error.
 _LEAST = 4
+# Further decimals of a difference are rounding: NLL is read to 5·10⁻⁷.
+_DECIMALS = 6
+# Nothing is relative to an LE-NLL below this, in nats: that of ensembles without fault.
+_PERFECT = 1e-9
 
 
 @claim(
@@ -58,13 +62,15 @@ def _above_envelope(evidence: Evidence, score: str) -> tuple[Estimate, str]:
     found = []
     for k in range(len(evidence.pools)):
         curve = evidence.curve(k)
-        apart = getattr(curve, score) / curve.le_nll - 1
-        apart[~curve.averaged()] = 0.0
-        worst = int(np.abs(apart).argmax())
-        if curve.networks >= _LEAST:
+        if curve.networks >= _LEAST and curve.le_nll.min() > _PERFECT:
+            apart = getattr(curve, score) / curve.le_nll - 1
+            apart[~curve.averaged()] = 0.0
+            worst = int(np.abs(apart).argmax())
             found.append((abs(apart[worst]), int(curve.n[worst]), k))
     if not found:
-        raise InputError(f"no pool has {_LEAST} networks; train more")
+        raise InputError(
+            f"no pool has {_LEAST} networks whose ensembles are not perfect; train more"
+        )
     _, n, k = max(found)
     value = jackknife(lambda rows: rows[:, 0], [_apart(evidence, k, n, score)])
     points = sum(int(evidence.curve(k).averaged().sum()) for *_, k in found)
@@ -145,11 +151,11 @@ def before_better(evidence: Evidence) -> tuple[Estimate, str]:
         both = evidence.comparison(k)
         apart = (both.difference / both.before)[both.n > 1]
         if len(apart):
-            means.append(float(apart.mean()))
+            means.append(round(float(apart.mean()), _DECIMALS))
     if len(means) < 3:
         raise InputError(
-            f"there are {len(means)} pools with the logits of two networks or more, and"
-            " fewer than three do not tell what is usual"
+            f"{counted(len(means), 'pool')} with the logits of two networks or more do"
+            " not tell what is usual, but three do; train other widths"
         )
     value = interval(means)
     return value, (

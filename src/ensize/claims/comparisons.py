@@ -44,7 +44,7 @@ def unregularized_gain(studies: Sequence[Evidence]) -> tuple[Estimate, str]:
         difference: Floats = slopes[0](rows[:, :count]) - slopes[1](rows[:, count:])
         return difference
 
-    gains = [np.log(np.maximum(p.laws.gain, 1e-300)) for pools in both for p in pools]
+    gains = [each.log_gains for pools in both for each in pools]
     value = jackknife(apart, gains)
     whole = np.array([[each[0] for each in gains]])
     exponents = slopes[0](whole[:, :count])[0], slopes[1](whole[:, count:])[0]

@@ -89,10 +89,9 @@ def from_six(evidence: Evidence) -> tuple[Estimate, str]:
             orders += _orders(known.errors["paper"] / known.truth).tolist()
     if len(orders) < 3:
         raise InputError(
-            f"there {'is' if len(orders) == 1 else 'are'}"
-            f" {counted(len(orders), 'set')} of {SIX} networks beside which larger"
-            " ensembles were measured, and fewer than three do not tell what is usual;"
-            " train twelve networks of a size or more"
+            f"{counted(len(orders), 'set')} of {SIX} networks, beside which larger"
+            " ensembles were measured, do not tell what is usual, but three do; train"
+            " twelve networks of a size or more"
         )
     value = interval(orders)
     return value, (
@@ -139,4 +138,4 @@ def wilson(share: float, count: int) -> Estimate:
     scale = 1 + z**2 / count
     middle = (share + z**2 / (2 * count)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
-    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half))
+    return Estimate(share, min(share, middle - half), max(share, middle + half))

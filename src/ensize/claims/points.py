@@ -24,6 +24,9 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 # A law has three parameters, so that fewer points do not check it; and each point is
 # to be a mean over at least three ensembles, as in the paper. Five networks have four.
 _LEAST = 4
+# A gain or a fall below this, in nats, is none, and must not be divided by.
+_NO_GAIN = 1e-12
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,12 @@ class Points:
         shares: Floats = self.laws.rmse / np.ptp(self.rows, axis=1)
         return shares
 
+    @property
+    def log_gains(self) -> Floats:
+        """The logarithms of the laws' gains."""
+        logs: Floats = np.log(np.maximum(self.laws.gain, _NO_GAIN))
+        return logs
+
 
 def along_n(evidence: Evidence) -> tuple[Points, ...]:
     """Gather the pools with enough points for a law along n."""
@@ -64,6 +73,8 @@ def along_n(evidence: Evidence) -> tuple[Points, ...]:
             without = curve.cnll_without
             if some.sum() < _LEAST or without is None:
                 continue
+            if np.ptp(curve.cnll[some]) < _SAME:
+                continue
             n = curve.n[some].astype(np.float64)
             rows = np.vstack([curve.cnll, without])[:, some]
             size = float(evidence.sizes[k])
@@ -73,8 +84,8 @@ def along_n(evidence: Evidence) -> tuple[Points, ...]:
     found = evidence.remember("claims: along n", gathered)
     if not found:
         raise InputError(
-            "no pool has five networks, so that no law along n can be checked; train"
-            " more"
+            "no pool has five networks that do not say the same, so that no law along n"
+            " can be checked; train more"
         )
     return found
 
@@ -125,20 +136,23 @@ def along_temperature(evidence: Evidence) -> tuple[Tempered, ...]:
             some = profile.ensembles >= 3
             if some.sum() < _LEAST or profile.nll_without is None:
                 continue
+            if np.ptp(profile.nll[:, some], axis=1).min() < _SAME:
+                continue
             n = profile.n[some].astype(np.float64)
             without = np.swapaxes(profile.nll_without, 0, 1)
             rows = np.concatenate([profile.nll[None], without])[:, :, some]
             laws = fit_many(n, rows.reshape(-1, len(n)))
             columns = (laws.limit, laws.gain, laws.exponent, laws.rmse)
             tables = [each.reshape(rows.shape[:2]) for each in columns]
+            tables[1] = np.maximum(tables[1], _NO_GAIN)
             found.append(Tempered(profile, float(evidence.sizes[k]), n, rows, *tables))
         return tuple(found)
 
     found = evidence.remember("claims: along temperature", gathered)
     if not found:
         raise InputError(
-            "no pool has five networks, so that no law along n can be checked at fixed"
-            " temperatures; train more"
+            "no pool has five networks that do not say the same, so that no law along n"
+            " can be checked at fixed temperatures; train more"
         )
     return found
 

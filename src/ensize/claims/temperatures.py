@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Pairs of networks are compared with each network: at least three pairs, and no more
 # networks than these, as their logits are all read.
 _PAIRED, _MOST = 6, 32
+# Further decimals of a difference are rounding.
+_DECIMALS = 9
 _FIXED = "appendix NLL with fixed temperature as a function of ensemble size"
 
 
@@ -77,7 +79,7 @@ def gain_along_temperature(evidence: Evidence) -> tuple[Estimate, str]:
     networks.
     """
     found = along_temperature(evidence)
-    gains = [np.maximum(each.gain, 1e-300) for each in found]
+    gains = [each.gain for each in found]
 
     def steepest(rows: Floats) -> Floats:
         most: Floats = (rows[:, :, 1:] / rows[:, :, :-1]).max(axis=(1, 2))
@@ -241,4 +243,4 @@ def _rises(pool: Predictions, temperature: float) -> Floats:
         one, other = (z - np.logaddexp.reduce(z, axis=1)[:, None] for z in logits)
         both = np.logaddexp(one, other) - math.log(2)
         rises.append(nll(both) - (nll(one) + nll(other)) / 2)
-    return np.array(rises)
+    return np.round(rises, _DECIMALS)

@@ -44,7 +44,7 @@ class Bounds:
         """Compare an interval with the bounds."""
         if math.isnan(low) or math.isnan(high):
             return UNSAID
-        if self.least <= low and high <= self.most:
+        if self.least < low and high < self.most:
             return HOLDS
         return FAILS if high < self.least or low > self.most else UNSAID
 
@@ -126,7 +126,9 @@ class Claim:
         else:
             value, low, high = found.value, found.low, found.high
             verdict = self.bounds.verdict(low, high)
-            if verdict == UNSAID:
+            if verdict == UNSAID and math.isnan(low):
+                sentence += "; how sure that is cannot be told"
+            elif verdict == UNSAID:
                 sentence += f"; the interval does not tell whether it is {self.bounds}"
         store = ", ".join(each.name for each in asked)
         return Answer(
@@ -150,8 +152,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-# Every claim that was registered.
-REGISTERED: list[Claim] = []
+# Every claim that is registered.
+CLAIMS: dict[str, Claim] = {}
 
 
 def claim(
@@ -160,7 +162,7 @@ def claim(
     """Register the function below as what asks for a claim."""
 
     def register(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        REGISTERED.append(Claim(name, says, section, bounds, ask, compares))
+        CLAIMS[name] = Claim(name, says, section, bounds, ask, compares)
         return ask
 
     return register

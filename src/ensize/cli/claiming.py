@@ -67,7 +67,8 @@ def claims(
 def _print_answer(each: Answer) -> None:
     number = ""
     if not math.isnan(each.value):
-        interval = f"({each.low:.3g} to {each.high:.3g})"
+        known = not math.isnan(each.low)
+        interval = f"({each.low:.3g} to {each.high:.3g})" if known else "(unknown)"
         number = f"{each.value:9.3g}  {interval:24}{each.bounds}"
     out.print(f"\n{each.verdict:16}", style=_STYLES[each.verdict], end="")
     say(f"{each.name:24}{number}".rstrip())
