@@ -72,10 +72,11 @@ def costs(
     if store is not None:
         check_study(study, store)
         left = lacking(study, store, runs)
+    given = {key: each for key, each in where.items() if each is not None}
     found = []
     for done, (width, seeds) in enumerate(runs.items(), 1):
         lacks = len(left.get(width, []))
-        found.append(_cost(study, store, loaded, width, len(seeds), lacks, where))
+        found.append(_cost(study, store, loaded, width, len(seeds), lacks, given))
         if progress is not None:
             progress("measuring steps", done / len(runs))
     return tuple(found)
