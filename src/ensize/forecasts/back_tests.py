@@ -98,7 +98,7 @@ def back_test(
     if not methods:
         raise InputError("methods is empty; give at least one, such as 'robust'")
     for method in methods:
-        one_of("method", method, METHODS)
+        one_of("methods", method, METHODS)
     one_of("apply", apply, APPLY)
     whole("seed", seed)
     if calibrate_on is not None and len(given) > 1:

@@ -177,7 +177,8 @@ def _resampled(
 
     Objects are resampled by random parts, so that one pass over the pool is enough.
     """
-    random = np.random.default_rng(seed)
+    # A stream of its own, lest the parts be those of whoever else shuffles objects.
+    random = np.random.default_rng((seed, _PARTS))
     count = min(_PARTS, pool.objects)
     part = random.permutation(np.arange(pool.objects) % count)
     weights = np.vstack(
