@@ -41,9 +41,14 @@ format: .venv/ready  ## put the source in its form
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: .venv/ready  ## the measured ratios of docs/benchmarks.md and docs/estimates.md
+.venv/peers: .venv/ready
+	$(BIN)/pip install --quiet --constraint constraints.txt --group peers
+	touch $@
+
+bench: .venv/peers  ## the measured ratios of docs/benchmarks.md and docs/estimates.md
 	$(BIN)/python benchmarks/scoring.py --large
 	$(BIN)/python benchmarks/fitting.py
+	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/estimates.py
 
 clean:  ## remove what was made

@@ -1,6 +1,7 @@
 """Measure the fitting of laws, against SciPy's BFGS on the same objective.
 
-Run `python benchmarks/fitting.py`. Every ratio is of times of one run.
+Run `python benchmarks/fitting.py`. Every ratio is of times of one run. What is printed
+is Markdown for docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -68,12 +69,21 @@ def main() -> None:
     """Time both methods and BFGS, and print how far their answers are apart."""
     noise = np.random.default_rng(0).standard_normal((CURVES, len(M)))
     y = PowerLaw(1.0, 0.5, -0.9)(M) * (1 + 0.002 * noise)
-    print(f"{CURVES} curves of {len(M)} points, 0.2 % noise; best of {REPEATS}")
+    print(
+        f"{CURVES:,} curves of {len(M)} points, 0.2 % noise; best of {REPEATS}. BFGS"
+        f" over {BY_BFGS} of them, once; how far its (c, b, a) is from ours.\n"
+    )
+    print("| by | all curves | a fit | ratio | aim | within 10⁻³ | median distance |")
+    print("|---|---|---|---|---|---|---|")
     seconds = {}
     for method in ("robust", "paper"):
         seconds[method] = best_time(functools.partial(fit_many, M, y, method=method))
         each = seconds[method] / CURVES
-        print(f"  {method}: {seconds[method]:.3f} s ({1e6 * each:.0f} µs a fit)")
+        aim = "2 s" if method == "robust" else "–"
+        print(
+            f"| ensize, {method} | {seconds[method]:.3f} s | {1e6 * each:.0f} µs"
+            f" | {seconds[method] / seconds['robust']:.2g} | {aim} | – | – |"
+        )
     fits = fit_many(M, y[:BY_BFGS])
     inside = fits.status != Status.BOUND  # BFGS knows no bounds
     ours = np.stack([fits.limit, fits.gain, fits.exponent], axis=1)
@@ -87,10 +97,9 @@ def main() -> None:
         ratio = each / (seconds["robust"] / CURVES)
         given = "given" if derivatives else "numerical"
         print(
-            f"  BFGS, {given} derivatives: {1e3 * each:.2f} ms a fit over {BY_BFGS}"
-            f" curves, {ratio:.0f} times robust; (c, b, a) within 1e-3 of ours in"
-            f" {np.sum(apart < 1e-3)} of {len(apart)}, median distance"
-            f" {np.median(apart):.0e}"
+            f"| SciPy's BFGS, {given} derivatives | – | {1e6 * each:.0f} µs"
+            f" | {ratio:.0f} | 50 | {np.sum(apart < 1e-3)} of {len(apart)}"
+            f" | {np.median(apart):.0e} |"
         )
 
 

@@ -4,7 +4,8 @@
     python benchmarks/scoring.py --large    # also 50 networks on disk, 5 GB
 
 A is the best time of one plain NumPy softmax over the pool. Every ratio is of one
-run, so that a busy machine touches both of its sides.
+run, so that a busy machine touches both of its sides. What is printed is Markdown for
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -101,9 +102,10 @@ def ratios(networks: int, objects: int, classes: int, times: int) -> None:
         "disjoint": sum(len(disjoint(networks, n)) for n in sizes),
         "all": sum(len(subsets(networks, n)) for n in sizes),
     }
-    print(f"{networks} networks × {objects:,} objects × {classes} classes, float32")
     softmax(logits)
-    rows = [("disjoint", "before"), ("all", "before"), ("disjoint", "after")]
+    # What is drawn, how it is calibrated, and the aim in multiples of A.
+    aims = {("disjoint", "before"): 6, ("all", "before"): 12, ("disjoint", "after"): 20}
+    rows = list(aims)
     taken: dict[tuple[str, str], list[float]] = {row: [] for row in rows}
     base: list[float] = []
     for _ in range(times):
@@ -113,13 +115,19 @@ def ratios(networks: int, objects: int, classes: int, times: int) -> None:
                 lambda d=draw, a=apply: ensize.score(pool, ensembles=d, apply=a), 1
             )
     A = min(base)
-    print(f"A = {A:.3f} s (best of {len(base)}; median {statistics.median(base):.3f})")
-    print("the whole curve n = 1…64: every score, cross-validated, n of runs =", times)
-    for draw, apply in rows:
+    print(
+        f"{networks} networks × {objects:,} objects × {classes} classes, float32, in"
+        f" memory. A = {A:.3f} s (best of {len(base)}; median"
+        f" {statistics.median(base):.3f}). The whole curve n = 1…{networks}, every"
+        f" score, cross-validated; n = {times} runs.\n"
+    )
+    print("| apply | draw | ensembles | best | median | aim |")
+    print("|---|---|---|---|---|---|")
+    for (draw, apply), aim in aims.items():
         t = taken[draw, apply]
         print(
-            f"  {apply:>6} {draw:>8} ({count[draw]:4} ensembles):"
-            f" {min(t) / A:6.2f} A best, {statistics.median(t) / A:6.2f} A median"
+            f"| {apply} | {draw} | {count[draw]} | {min(t) / A:.2f} A"
+            f" | {statistics.median(t) / A:.2f} A | {aim} A |"
         )
     ours = min(taken["disjoint", "before"])
     against_simplex(logits, targets, count["disjoint"], ours)
@@ -143,9 +151,9 @@ def against_simplex(
     total = sum(n * (len(logits) // n) for n in sizes) * 10
     scaled = taken / members * total
     print(
-        f"  the paper's procedure, timed on {len(parts)} of {ensembles * 10} halves"
-        f" ({members} of {total} members), scaled: {scaled:,.0f} s ="
-        f" {scaled / ours:,.0f} times as long as disjoint before"
+        f"\nThe paper's procedure, timed on {len(parts)} of {ensembles * 10:,} halves"
+        f" ({members} of {total:,} members) and scaled by members: {scaled:,.0f} s,"
+        f" {scaled / ours:,.0f} times as long as disjoint before (aim: 1,000)."
     )
 
 
@@ -163,8 +171,16 @@ def large() -> None:
             noise = random.standard_normal(common.shape, np.float32)
             np.save(folder / f"{i:02}.npy", (common + 1.5 * noise).astype(np.float16))
         del common, noise
-        print(f"{networks} networks × {objects:,} × {classes:,} in float16 files")
-        for cache in ("warm", "cold"):
+        print(
+            f"\n{networks} networks × {objects:,} objects × {classes:,} classes in"
+            " float16 files, one run.\n"
+        )
+        print(
+            "| cache | reading and one softmax | the disjoint curve *before* | ratio"
+            " | aim | anonymous memory | aim |"
+        )
+        print("|---|---|---|---|---|---|---|")
+        for cache in ("cold", "warm"):
             if cache == "cold":
                 forget(folder)
             reading = seconds(lambda: read_and_softmax(folder), 1)[0]
@@ -178,10 +194,9 @@ def large() -> None:
             )
             taken, anonymous = map(float, done.stdout.split())
             print(
-                f"  {cache} cache: reading the files and one softmax {reading:.1f} s;"
-                f" the whole disjoint curve before {taken:.1f} s ="
-                f" {taken / reading:.2f} times as long; anonymous memory at its peak"
-                f" {anonymous / 1e9:.2f} GB"
+                f"| {cache} | {reading:.1f} s | {taken:.1f} s | {taken / reading:.2f}"
+                f" | 3 | {anonymous / 1e9:.2f} GB | 1.5 GB |",
+                flush=True,
             )
     finally:
         shutil.rmtree(folder)
@@ -236,7 +251,7 @@ def main() -> None:
     if asked.large:
         large()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"(peak memory of this process: {peak / 1e6:.2f} GB)")
+    print(f"\nPeak memory of this process: {peak / 1e6:.2f} GB.")
 
 
 if __name__ == "__main__":

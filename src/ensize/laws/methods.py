@@ -33,6 +33,9 @@ PRIOR = (-0.85, 0.2)
 _EXPONENTS = -np.geomspace(8, 0.01, 48)
 _GAPS = np.r_[np.geomspace(1e-12, 1e-4, 48, endpoint=False), np.geomspace(1e-4, 1, 192)]
 
+# Curves times nodes that are looked at in one go.
+_AT_ONCE = 256
+
 # From the distance of two nodes down to the last bit.
 _HALVINGS = 54
 
@@ -167,7 +170,17 @@ def _minima(
     slope: Callable[[Any, Curves], Floats], nodes: Floats, curves: Curves
 ) -> tuple[Floats, NDArray[np.intp]]:
     """Find every minimum between nodes: where it is, and the curve it belongs to."""
-    rises = np.array([slope(node, curves) > 0 for node in nodes])
+    count = len(curves.low)
+    rises = np.empty((len(nodes), count), bool)
+    # Of few curves many nodes at once: what is small is slow by the calls alone.
+    many = max(1, _AT_ONCE // count)
+    for start in range(0, len(nodes), many):
+        some = nodes[start : start + many]
+        each = curves
+        if len(some) > 1:
+            each = curves.take(np.tile(np.arange(count), len(some)))
+        slopes = slope(np.repeat(some, count), each)
+        rises[start : start + many] = slopes.reshape(len(some), count) > 0
     node, curve = np.nonzero(~rises[:-1] & rises[1:])
     low, high, chosen = nodes[node], nodes[node + 1], curves.take(curve)
     for _ in range(_HALVINGS):
