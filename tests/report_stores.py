@@ -14,7 +14,7 @@ def make_store(path, *, networks=(10, 8, 6, 6), name="small", objects=250, **kno
     family = Family.splits_pay(objects=objects)
     store = Store(path)
     for size, count in zip(SIZES, networks, strict=True):
-        pool = family.of(size).predictions(count)
+        pool = family.of(size).predictions(max(count, 1))
         for i in range(count):
             store.add(
                 f"world-{size}",

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ensize import InputError, Store, split
-from ensize.reports import gallery, pages, report
+from ensize import InputError, Store, report, split
+from ensize.reports import gallery, pages
 from ensize.reports.libraries import integrity, libraries
 from ensize.reports.markup import Markup, data_block, element, escaped
 from ensize.reports.planner import budgets_of
@@ -219,7 +219,7 @@ def test_a_budget_asked_for_is_answered_first(store, tmp_path, monkeypatch):
     quicken(monkeypatch)
     made = report(store, tmp_path / "a.html", budgets=["123456", 90_000])
     # By default it would be 200k, of which the best are four of one pool.
-    assert made.headlines["small"].startswith("Train 2 networks of 61.73\u2009k param")
+    assert made.headlines["small"].startswith("Train 2 networks of 61.73 k param")
     assert split(store, 123_456).best.n == 2
     small = report(store, tmp_path / "b.html", budgets=[7])
     assert "cannot be planned" in small.headlines["small"]
@@ -233,7 +233,7 @@ def test_one_pool_without_sizes_is_answered_by_its_forecast(tmp_path, monkeypatc
         store.add("resnet", i, pool.logits(i, 0, 300), pool.targets)
     made = report(store, tmp_path / "own.html")
     assert re.fullmatch(
-        r"6 networks of resnet have CNLL 0\.\d{4}; without end 0\.\d{4}\.",
+        r"6 networks of resnet have CNLL 0\.\d{4}; ever more would bring 0\.\d{4}\.",
         made.headlines["own"],
     )
     html = made.file.read_text(encoding="utf-8")
@@ -248,6 +248,17 @@ def test_several_stores_share_a_page(store, tmp_path, monkeypatch):
     reader = Reader(made.file.read_text(encoding="utf-8"))
     assert len(reader.all("option")) == 2
     assert "Both & more" in reader.text
+
+
+def test_families_of_a_store_are_planned_apart(tmp_path, monkeypatch):
+    quicken(monkeypatch)
+    path = make_store(tmp_path / "two", networks=(3, 3, 0, 0), family="first")
+    make_store(path, networks=(0, 0, 3, 3), family="second")
+    made = report(path, tmp_path / "two.html")
+    assert list(made.headlines) == ["small-first", "small-second"]
+    page = made.file.read_text(encoding="utf-8")
+    planners = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])["planners"]
+    assert [each["family"] for each in planners] == ["first", "second"]
 
 
 def test_figures_beyond_the_room_are_left_out_with_a_sentence(store, monkeypatch):

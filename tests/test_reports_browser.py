@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from ensize.reports import report
+from ensize import report
 from report_stores import make_store, quicken
 from test_cli import run
 
@@ -196,6 +196,17 @@ def test_a_budget_between_is_said_to_be(opened):
     page.fill("#budget-text", "a lot")
     page.keyboard.press("Enter")
     assert "such as 2.5M" in page.locator("#budget-shown").inner_text()
+
+
+def test_what_cannot_be_chosen_says_why(opened, tmp_path, monkeypatch):
+    quicken(monkeypatch)
+    store = make_store(tmp_path / "own", sketch=True, multiply_adds=None)
+    page = opened(file=report(store, tmp_path / "own.html").file)
+    assert page.locator("input[value=multiply-adds]").is_disabled()
+    assert page.locator("input[value=accuracy]").is_disabled()
+    reasons = page.locator("#reasons").inner_text()
+    assert "does not say how many multiply-adds" in reasons
+    assert "The accuracy of splits is not known" in reasons
 
 
 def test_everything_that_acts_has_a_name(opened):

@@ -17,6 +17,7 @@ from ensize.laws import Fit, PowerLaw, Status, fit, fit_many
 from ensize.planes import Plane, plane_of
 from ensize.predictions import Pool, Predictions
 from ensize.reading import load
+from ensize.reports import Report, report
 from ensize.searches import MemorySplitSearch
 from ensize.sketches import Grid, Sketch
 from ensize.splits import (
@@ -65,4 +66,6 @@ __all__ = [  # noqa: RUF022
     "MemorySplitSearch",
     "Claims",
     "check_claims",
+    "Report",
+    "report",
 ]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ensize.reports.planner import named
 from ensize.reports.words import (
-    NAMES,
     between,
     changes,
     listed,
@@ -82,10 +81,8 @@ def _advice(plan: dict[str, Any]) -> str:
         return f"Train {named(best)} rather than {one}."
     if code == "no split":
         return f"Train {one}: a split of its budget is not worth it."
-    return (
-        f"Whether a split of {short(budget)} parameters is worth it is open; by what is"
-        f" known so far, {named(best)} are best."
-    )
+    verb = "is" if best["n"] == 1 else "are"
+    return f"Open: so far {named(best)} {verb} best for {short(budget)} parameters."
 
 
 def _as_good(plan: dict[str, Any]) -> str | None:
@@ -166,22 +163,22 @@ def _where_it_pays(plans: list[dict[str, Any]], budgets: list[float]) -> str | N
 
 
 def _how_many(study: Study, planners: list[dict[str, Any]]) -> Answer:
-    """Answer by the forecast of the largest pool, where sizes cannot be compared."""
-    pool = planners[-1]["pools"][0]
+    """Answer by the forecast of the first pool, where sizes cannot be compared."""
+    pool = planners[0]["pools"][0]
     curve, count = pool["curves"]["cnll"], pool["networks"]
-    here = curve["n"].index(count)
-    headline = (
-        f"{networks(count)} of {pool['name']} have {NAMES['cnll']}"
-        f" {shown(curve['value'][here])}"
-    )
-    headline += (
-        "." if pool["limit"] is None else f"; without end {shown(pool['limit'][0])}."
-    )
+    here = shown(curve["value"][curve["n"].index(count)])
+    headline = f"{networks(count)} of {pool['name']} have CNLL {here}"
+    if pool["limit"] is not None:
+        headline += f"; ever more would bring {shown(pool['limit'][0])}"
     facts = [_next(pool, count), _endless(pool)]
     lacking = study.evidence.lacking.replace("what was handed in", study.name)
     return Answer(
-        headline,
+        f"{headline}.",
         f"How large the networks should be cannot be said: {lacking.rstrip('.')}.",
         tuple(each for each in facts if each),
-        tuple(dict.fromkeys(w for plane in study.planes for w in plane.warnings)),
+        tuple(
+            f"pool {plane.names[0]!r}: {each}"
+            for plane in study.planes
+            for each in plane.warnings
+        ),
     )

@@ -12,6 +12,8 @@ import re
 from typing import Any
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
+_INDEX = re.compile(r"(?<=NLL)_(\w)\b")
+_POWER = re.compile(r"(?<=[\w)])\^(-?\d+(?:\.\d+)?|[a-z])\b")
 _VOID = {"br", "hr", "img", "input", "link", "meta"}
 # What could end the block, begin a comment in it, or break a line of JavaScript.
 _UNSAFE = str.maketrans(
@@ -62,6 +64,19 @@ def element(tag: str, *children: object, **attributes: object) -> Markup:
 def joined(*children: object) -> Markup:
     """Put children side by side; None is left out."""
     return Markup("".join(escaped(each) for each in children if each is not None))
+
+
+def formulas(text: str) -> Markup:
+    """Set the indexes and exponents of a sentence as formulas have them.
+
+    >>> formulas("CNLL_n = 0.2 + 0.1·n^-0.9 of a_b")
+    'CNLL<sub>n</sub> = 0.2 + 0.1·n<sup>−0.9</sup> of a_b'
+    """
+    raised = _POWER.sub(
+        lambda found: element("sup", found[1].replace("-", "−")),
+        _INDEX.sub(r"<sub>\1</sub>", escaped(text)),
+    )
+    return Markup(raised)
 
 
 def data_block(name: str, value: Any) -> Markup:

@@ -14,6 +14,7 @@ from ensize.reports.gallery import pictures_of
 from ensize.reports.libraries import integrity, libraries, own
 from ensize.reports.markup import data_block, element, escaped, joined
 from ensize.reports.planner import planner_of
+from ensize.reports.words import THIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +98,7 @@ def page_of(
     return Page(
         html,
         {
-            study.name: answer.headline
+            study.name: answer.headline.replace(THIN, " ")
             for study, answer in zip(studies, answers, strict=True)
         },
         tuple(dict.fromkeys([*warned, *lacking])),

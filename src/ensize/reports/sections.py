@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ensize.planes import COSTS, SCORES
-from ensize.reports.markup import Markup, element, joined
+from ensize.reports.markup import Markup, element, formulas, joined
 from ensize.reports.words import NAMES, UNITS, sentence
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def header(
         element("h1", title),
         *(answer(study, said, alone=study.name == title) for study, said in answered),
         element("nav", *links, aria_label="Contents"),
+        class_="several" if len(answered) > 1 else None,
     )
 
 
@@ -65,7 +66,7 @@ def _warned(warnings: Sequence[str]) -> Markup | None:
     if not warnings:
         return None
     counted = f"{len(warnings)} thing{'s' * (len(warnings) != 1)} to know before"
-    notes = (element("li", f"{each[:1].upper()}{each[1:]}.") for each in warnings)
+    notes = (element("li", sentence(each)) for each in warnings)
     return element(
         "details",
         element("summary", f"{counted} you rely on this"),
@@ -128,6 +129,7 @@ def _controls(planners: Sequence[dict[str, Any]]) -> Markup:
         family if len(planners) > 1 else None,
         _choices("unit", "Budget in", {each: each for each in COSTS}, UNITS),
         _choices("score", "Score", {each: NAMES[each] for each in SCORES}, {}),
+        element("p", class_="note wide splitting", id="reasons"),
         element(
             "div",
             element("label", "Budget", for_="budget", class_="label"),
@@ -284,7 +286,7 @@ def gallery(pictures: Sequence[Picture], warnings: Sequence[str]) -> Markup | No
     missing = (
         element(
             "li",
-            element("b", each.title),
+            element("b", formulas(each.title)),
             f" of {each.of}" if each.of else None,
             f": {each.caption}",
         )
@@ -310,7 +312,11 @@ def _figure(each: Picture) -> Markup:
     return element(
         "figure",
         element("div", frame, class_="frame"),
-        element("figcaption", element("b", f"{each.title}. "), each.caption),
+        element(
+            "figcaption",
+            element("b", formulas(f"{each.title}. ")),
+            formulas(each.caption),
+        ),
         class_="drawn",
         id=f"figure-{each.name}" if each.of is None else None,
     )
@@ -370,9 +376,9 @@ def _claim(each: Asked) -> Markup:
         "tr",
         element(
             "td",
-            element("b", sentence(each.claim)),
+            element("b", formulas(sentence(each.claim))),
             element("br"),
-            element("small", sentence(each.sentence)),
+            element("small", formulas(sentence(each.sentence))),
             class_="long",
         ),
         element("td", each.verdict, class_=f"words {_VERDICTS[each.verdict]}"),

@@ -146,7 +146,8 @@ def _planes(found: Evidence) -> tuple[Plane, ...]:
             " fewer do not tell how far luck moves their scores; record or train more,"
             " then report"
         )
-    return tuple(alone)
+    # The one that tells most comes first.
+    return tuple(sorted(alone, key=lambda plane: -plane.networks[0]))
 
 
 def _made(store: Store, name: str) -> Made:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ UNITS = {
     "multiply-adds": "multiply-adds a prediction",
     "seconds": "seconds to predict the test set",
 }
+_SYMBOL = re.compile(r"\w (is|=) ")
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -88,5 +90,12 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Begin with a capital letter and end with a full stop."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+    """Begin with a capital letter, unless it is a symbol, and end with a full stop.
+
+    >>> sentence("a split is worth it"), sentence("a is -0.9")
+    ('A split is worth it.', 'a is -0.9.')
+    """
+    if not text:
+        return ""
+    first = text[0] if _SYMBOL.match(text) else text[0].upper()
+    return f"{first}{text[1:].rstrip('.')}."

@@ -48,6 +48,8 @@
   const named = (split) =>
     split.pool === null ? `${count(split.size)} parameters` : split.pool;
 
+  const asSentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
   function make(tag, text, attributes = {}) {
     const element = document.createElement(tag);
     if (text !== undefined) element.textContent = text;
@@ -61,7 +63,8 @@
 
   const family = () => planners[state.family];
   const compared = () => Object.keys(family().units).length > 0;
-  const unit = () => family().units[state.unit];
+  const unitOf = (name) => family().units[name];
+  const unit = () => unitOf(state.unit);
   const plan = () => unit().scores[state.score][state.budget];
   const chosen = () => (state.split === null
     ? { pool: family().pools[0].name, n: family().pools[0].networks }
@@ -98,12 +101,17 @@
       return;
     }
     const units = family().units;
-    if (!units[state.unit] || units[state.unit].reason) state.unit = "parameters";
+    if (units[state.unit].reason) state.unit = "parameters";
     for (const input of document.querySelectorAll("input[name=unit]")) {
-      const reason = (units[input.value] || {}).reason;
-      input.disabled = Boolean(reason);
-      input.parentNode.title = reason || UNITS[input.value];
+      input.disabled = Boolean(units[input.value].reason);
+      input.parentNode.title = UNITS[input.value];
     }
+    const reasons = Object.values(units).map((each) => each.reason).filter(Boolean);
+    if (!unitOf("parameters").scores.accuracy) {
+      reasons.push("the accuracy of splits is not known of these networks");
+    }
+    at("reasons").hidden = !reasons.length;
+    at("reasons").textContent = reasons.map(asSentence).join(" ");
     chooseUnit(state.unit);
   }
   function chooseUnit(name) {
@@ -163,7 +171,7 @@
     const [first, second] = at("verdict").children;
     const text = reason || verdict.sentence;
     first.textContent = headline || "Not known";
-    second.textContent = `${text[0].toUpperCase()}${text.slice(1)}.`;
+    second.textContent = asSentence(text);
   }
   function showCommand() {
     const { folder, family: name } = family();
@@ -246,6 +254,9 @@
 
   // Charts
 
+  const TIP = {
+    fill: "var(--card)", stroke: "var(--line)", lineHeight: 1.35, preferredAnchor: "bottom-left",
+  };
   const WHERE = ["measured", "forecast", "interpolated", "joint law"];
   const frame = (box, more) => ({
     width: Math.max(260, Math.round(box.clientWidth)),
@@ -310,7 +321,7 @@
           x: "n", y: "high", text: () => "best", dy: -12, fill: "var(--accent)", fontWeight: 600,
         }),
         Plot.tip(points, Plot.pointerX({
-          x: "n", y: "value", fill: "var(--card)", stroke: "var(--line)",
+          x: "n", y: "value", ...TIP,
           title: (point) =>
             `${networks(point.n)} of ${point.of}\n${shown(point.value)} ` +
             `(${shown(point.low)} to ${shown(point.high)})\n${point.source}`,
@@ -356,7 +367,7 @@
         Plot.line(beyond.length > 1 ? beyond : [], { ...line, strokeDasharray: "5 4" }),
         Plot.dot(here, { x: "n", y: "value", r: 6, fill: "var(--focus)", stroke: "var(--card)", strokeWidth: 1.5 }),
         Plot.tip(points, Plot.pointerX({
-          x: "n", y: "value", fill: "var(--card)", stroke: "var(--line)",
+          x: "n", y: "value", ...TIP,
           title: (point) =>
             `${networks(point.n)}: ${shown(point.value)}\n` +
             `${shown(point.low)} to ${shown(point.high)}\n` +
@@ -413,7 +424,7 @@
       }
     }).observe(at("chart-curve"));
     addEventListener("beforeprint", () => {
-      for (const each of document.querySelectorAll("details")) each.open = true;
+      for (const each of document.querySelectorAll("main details")) each.open = true;
     });
   }
 
