@@ -101,6 +101,16 @@ def test_the_same_seed_makes_the_same_forecast(ahead):
 # --- what it rests on -------------------------------------------------------------
 
 
+def test_a_curve_is_forecast_like_its_pool(ahead):
+    again = forecast(ahead.curve, to=ahead.n)
+    np.testing.assert_array_equal(again.cnll, ahead.cnll)
+    np.testing.assert_array_equal(again.low, ahead.low)
+    assert again.options == ahead.options
+    for options in ({"method": "paper"}, {"objects": True}):
+        with pytest.raises(InputError, match="for all else give it the pool"):
+            forecast(ahead.curve, **options)
+
+
 def test_the_jackknife_is_that_of_pools_without_each_network(ahead):
     # Each pool of five is scored by itself: slow, and without closed forms.
     curves = np.full((6, 6), np.nan)

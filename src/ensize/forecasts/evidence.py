@@ -118,6 +118,18 @@ def gather(
     return curve, Evidence(curve.n, cnll, without, resampled)
 
 
+def taken(curve: Curve, *, method: str, objects: bool) -> Evidence:
+    """Take a curve for evidence, if it says enough."""
+    if method != "robust" or objects or curve.cnll_without is None:
+        raise InputError(
+            "forecast was given a curve that does not say what it asks for; from a"
+            " curve of all subsets the robust method reads the luck of the networks:"
+            " for all else give it the pool"
+        )
+    _enough(curve.networks, len(curve.odd), method)
+    return Evidence(curve.n, curve.cnll, curve.cnll_without)
+
+
 def _enough(networks: int, odd: int, method: str) -> None:
     least = _LEAST[method]
     if networks >= least:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensize.checks import InputError, one_of, whole
+from ensize.curves import Curve
 from ensize.forecasts.advice import advise, tolerance_of
-from ensize.forecasts.evidence import gather
+from ensize.forecasts.evidence import gather, taken
 from ensize.forecasts.outcomes import Forecast, Interval, level_of, sizes_of
 from ensize.forecasts.refits import METHODS, paper_refits, robust_refits
 from ensize.laws import Status
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 # What is forecast where nobody says otherwise.
 DOUBLING = (8, 16, 32, 64)
+_OF_SCORING = ("apply", "calibrated", "keep_odd", "seed")
 _REFITS = {"robust": robust_refits, "paper": paper_refits}
 
 
 def forecast(
-    pool: Predictions | Sketch,
+    pool: Predictions | Sketch | Curve,
     *,
     to: ArrayLike = DOUBLING,
     level: float = 0.9,
@@ -46,6 +48,8 @@ def forecast(
     ----------
     pool
         At least three networks, as `ensize.load` returned them; six are a good number.
+        Or the curve of all their subsets, from `ensize.score`, so that nothing is
+        scored twice; the options of scoring are then the curve's.
     to
         Numbers of networks to forecast, infinity included.
     level
@@ -71,7 +75,7 @@ def forecast(
     >>> ahead.cnll.round(2), world.best([16, np.inf])[1].round(2)
     (array([0.38, 0.37]), array([0.38, 0.37]))
     """
-    if not isinstance(pool, (Predictions, Sketch)):
+    if not isinstance(pool, (Predictions, Sketch, Curve)):
         raise InputError(
             f"forecast was given {type(pool).__name__}; give it what ensize.load or"
             " ensize.Predictions.of returned"
@@ -82,16 +86,19 @@ def forecast(
     one_of("apply", apply, APPLY)
     whole("seed", seed)
     tolerance_of(within, 1.0)
-    curve, evidence = gather(
-        pool,
-        method=method,
-        apply=apply,
-        calibrate_on=calibrate_on,
-        keep_odd=keep_odd,
-        objects=objects,
-        seed=seed,
-        progress=progress,
-    )
+    if isinstance(pool, Curve):
+        curve, evidence = pool, taken(pool, method=method, objects=objects)
+    else:
+        curve, evidence = gather(
+            pool,
+            method=method,
+            apply=apply,
+            calibrate_on=calibrate_on,
+            keep_odd=keep_odd,
+            objects=objects,
+            seed=seed,
+            progress=progress,
+        )
     refits = _REFITS[method](
         evidence.n, evidence.cnll, evidence.without, evidence.resampled
     )
@@ -119,10 +126,7 @@ def forecast(
             "method": method,
             "within": within,
             "objects": objects,
-            "apply": apply,
-            "calibrated": curve.options["calibrated"],
-            "keep_odd": keep_odd,
-            "seed": seed,
+            **{key: curve.options[key] for key in _OF_SCORING},
         },
         refits=refits,
     )

@@ -21,6 +21,7 @@ from ensize.planes.budgets import (
 from ensize.planes.readings import SCORES, Luck, Reading, Verdict
 from ensize.planes.sizes import SizeCut, along_size
 from ensize.planes.sources import LEAST, matching, sources_of
+from ensize.scores.search import sketch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -274,7 +275,7 @@ def plane_of(
 
 def _odd(pool: Predictions | Sketch, warnings: list[str]) -> tuple[str, ...]:
     """Name the networks of a pool that did not train."""
-    alone = score_curve(pool, n=[1])
+    alone = score_curve(sketch_of(pool), n=[1])  # which leaves accuracy out
     if alone.odd:
         warnings += [each for each in alone.warnings if "odd ones out" in each]
     return alone.odd

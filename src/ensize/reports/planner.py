@@ -17,7 +17,7 @@ from ensize.planes import COSTS, SCORES
 from ensize.planes.readings import LEVELS, sense
 from ensize.reports.words import networks, short
 from ensize.splits import split
-from ensize.splits.decisions import forecast_of
+from ensize.splits.foresight import forecast_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

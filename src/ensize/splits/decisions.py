@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensize.checks import InputError, one_of, positive
-from ensize.forecasts import forecast
-from ensize.planes import COSTS, SCORES, Plane, Reading, Verdict, budget_of, plane_of
+from ensize.planes import COSTS, SCORES, Plane, Verdict, budget_of, plane_of
 from ensize.planes.budgets import (
     Candidate,
     candidates,
@@ -19,14 +18,14 @@ from ensize.planes.budgets import (
     measured,
     single_of,
 )
-from ensize.planes.readings import DRAWS, LEVELS, choose, sense
+from ensize.planes.readings import LEVELS, choose, sense
+from ensize.splits.foresight import forecasting
 from ensize.splits.joint import beyond
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ensize.forecasts import Forecast
-    from ensize.planes.budgets import Comparison, Reader
+    from ensize.planes.budgets import Comparison
     from ensize.predictions import Progress
 
     Floats = NDArray[np.float64]
@@ -209,7 +208,7 @@ def split(
         )
     read = measured(plane, score)
     if score == "cnll":
-        read = _forecasting(plane, read, method)
+        read = forecasting(plane, read, method)
     found = candidates(plane, limit, score, cost, read)
     if (score, cost) == ("cnll", "parameters"):
         found += beyond(plane, limit)
@@ -307,36 +306,6 @@ def _judge(
     if nothing >= sure:
         return "no split", nothing
     return "cannot be said", wins
-
-
-def _forecasting(plane: Plane, known: Reader, method: str) -> Reader:
-    """Read what was measured, and forecast what was not."""
-
-    def read(k: int, n: int) -> Reading | None:
-        if n <= plane.networks[k]:
-            return known(k, n)
-        ahead = forecast_of(plane, k, method)
-        random = np.random.default_rng((plane.options["seed"], k, n))
-        draws = np.asarray(ahead.sample(n, DRAWS, random)).reshape(DRAWS)
-        return Reading(float(ahead.at(n)), draws, "forecast")
-
-    return read
-
-
-def forecast_of(plane: Plane, k: int, method: str) -> Forecast:
-    """Forecast one pool of a plane, once."""
-    calibrate_on = None if plane.calibrate_on is None else plane.calibrate_on[k]
-    return plane.remember(
-        ("forecast", k, method),
-        lambda: forecast(
-            plane.pools[k],
-            method=method,
-            apply=plane.options["apply"],
-            calibrate_on=calibrate_on,
-            keep_odd=True,
-            seed=plane.options["seed"],
-        ),
-    )
 
 
 def _tolerance(within: float | str, value: float) -> float:
