@@ -301,7 +301,7 @@ def _evidence(
     try:
         plane = plane_of(list(pools), progress=progress)
     except InputError as error:
-        lacking = str(error)
+        lacking = str(error).replace("what was handed in", name, 1)
     if plane is not None:
         recipe = f"study {study['name']}" if study.get("name") else plane.recipe
         plane = dataclasses.replace(plane, recipe=recipe)

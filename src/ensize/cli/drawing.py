@@ -51,11 +51,11 @@ def figures(
             f"figures need {error.name}, which is not installed; pip install"
             ' "ensize[figures]"'
         ) from error
-    names = [name for each in only or () for name in each.split(",")] or None
+    names = [name.strip() for each in only or () for name in each.split(",")]
     formats = [each.value for each in format or (Format.PNG,)]
     with shown_progress() as progress:
         written = write_all(
-            stores, output, only=names, formats=formats, progress=progress
+            stores, output, only=names or None, formats=formats, progress=progress
         )
     drawn = [each for each in written if each.skipped is None]
     skipped = [each for each in written if each.skipped is not None]
@@ -83,7 +83,7 @@ def figures(
                 "options": {
                     "stores": [str(each) for each in stores],
                     "output": str(output),
-                    "only": names,
+                    "only": names or None,
                     "format": formats,
                 },
             }
@@ -92,7 +92,7 @@ def figures(
     if drawn:
         kinds = formats[0] if len(formats) == 1 else f"{{{','.join(formats)}}}"
         print_table(
-            f"{len(drawn)} figures in {output}, with their data and captions.md",
+            f"Figures in {output}, with their data and captions.md",
             ["figure", "store", "files", "in the paper"],
             [
                 [each.name, each.store or "all", f"{each.stem}.{kinds}", each.paper]

@@ -108,7 +108,7 @@ def of_all(
 def plane_in(found: Evidence) -> Plane:
     """Return the plane, or say that there is none."""
     if found.plane is None:
-        raise Lacking(f"{found.name} is no plane of sizes: {found.lacking}")
+        raise Lacking(found.lacking)
     return found.plane
 
 

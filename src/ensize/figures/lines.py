@@ -22,7 +22,7 @@ PARAMETERS = (
     ("rmse_log2", "RMSE (log₂)"),
 )
 # How captions say what the last of them is.
-RMSE_SAYS = "RMSE is that of log₂(y − c)"
+RMSE_SAYS = "RMSE is that of log₂(y − c), absent where a point lies below c"
 
 
 def draw_law(
