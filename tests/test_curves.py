@@ -2,6 +2,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import ensize
 from ensize import InputError, Predictions, Sketch, score
@@ -48,7 +50,8 @@ def test_errors_of_drawn_subsets_count_networks():
     """Over 150 pools the mean squared error estimate is the variance of the points.
 
     Both are uncertain by some 12 %; errors that counted the drawn subsets would be
-    two to four times as large in the middle, naive ones far too small.
+    two to four times as large in the middle, naive ones far too small. And the mean
+    of all pools lies within two errors of a pool's own point 19 times of 20.
     """
     world = World(objects=400, luck=0.3)
     sizes = [1, 2, 4, 8, 12, 18, 23]
@@ -60,6 +63,11 @@ def test_errors_of_drawn_subsets_count_networks():
     estimated = np.mean([c.cnll_se**2 for c in curves], axis=0)
     assert np.all(estimated / truth > 0.7)
     assert np.all(estimated / truth < 1.5)
+    cnll = np.array([c.cnll for c in curves])
+    errors = np.array([c.cnll_se for c in curves])
+    covered = (np.abs(cnll - cnll.mean(axis=0)) < 2 * errors).mean(axis=0)
+    assert np.all(covered > 0.88)
+    assert np.all(covered < 0.995)
 
 
 def test_disjoint_groups_have_independent_errors():
@@ -119,10 +127,18 @@ def test_a_network_that_stands_in_the_pool_twice_is_named():
     assert not score(Predictions.of(logits, targets)).warnings
 
 
-def test_the_order_of_networks_changes_nothing_where_all_subsets_are_scored():
-    logits, targets, pool = small()
-    other = Predictions.of(logits[::-1].copy(), targets)
-    np.testing.assert_allclose(score(other).cnll, score(pool).cnll, rtol=1e-9)
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 10**6), st.permutations(range(4)))
+def test_the_order_of_networks_changes_nothing_where_all_subsets_are_scored(
+    seed, order
+):
+    logits, targets, pool = small(networks=4, seed=seed)
+    one, other = score(pool), score(Predictions.of(logits[order], targets))
+    for name in ("nll", "cnll_whole", "le_nll", "accuracy", "brier", "jensen_gap"):
+        np.testing.assert_allclose(
+            getattr(one, name), getattr(other, name), rtol=1e-6, atol=1e-6
+        )
+    assert len(one.odd) == len(other.odd)
 
 
 def test_a_pool_at_chance_is_told_to_check_its_targets():

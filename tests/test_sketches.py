@@ -6,7 +6,8 @@ from scipy.special import log_softmax
 
 from ensize import Grid, InputError, Predictions, Sketch
 from ensize.sketches import grid_for, log_probabilities
-from reference import make_pool
+from ensize.temperatures import calibrate
+from reference import best, make_pool
 
 
 def reference(logits, targets, grid):
@@ -83,6 +84,15 @@ def test_probabilities_that_crowd_at_one_keep_their_digits():
 def test_ties_and_constant_rows_are_exact():
     logs = log_probabilities(np.zeros((3, 7)), np.array([0, 3, 6]), Grid(-8, 8))
     np.testing.assert_allclose(logs, -np.log(7), rtol=1e-15)
+
+
+@pytest.mark.parametrize("classes", [5, 100, 1000])
+def test_the_default_grid_finds_the_least_nll_to_a_millionth(classes):
+    logits, targets = make_pool(1, 200, classes, scale=2, signal=3)
+    sketch = Sketch.of(Predictions.of(logits, targets))
+    truth, _ = best(logits, targets)
+    found = calibrate(sketch.grid, sketch.member_nll()).nll[0]
+    assert abs(found - truth) <= 1e-6 * max(1, truth)
 
 
 def test_batches_fill_the_same_table_as_the_whole():

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _BLOCK = 700_000
 # Octaves between two fresh exponentials: squaring doubles the rounding error.
 _FRESH = 4
+# With more classes the nodes lie closer together.
+_MANY_CLASSES = 200
 # The standard deviation of an ordinary network's logits over the classes.
 _ORDINARY_SPREAD = 4.0
 
@@ -103,13 +105,19 @@ class Grid:
         return slice(other.first - self.first, other.stop - self.first)
 
 
-def grid_for(logits: Iterable[NDArray[Any]], per_octave: int = 4) -> Grid:
+def grid_for(logits: Iterable[NDArray[Any]], per_octave: int | None = None) -> Grid:
     """Choose the grid that suits logits of this spread; of rows, or of blocks of them.
 
     For ordinary logits 1/τ runs from 1/32 to 28; for larger or smaller ones the
     whole range moves, in steps of two octaves so that networks of one pool agree.
+    NLL of very many classes bends more sharply, and wants nodes closer together.
     """
-    spreads = [np.std(each, axis=-1, dtype=np.float64) for each in logits]
+    spreads, classes = [], 0
+    for each in logits:
+        classes = each.shape[-1]
+        spreads.append(np.std(each, axis=-1, dtype=np.float64))
+    if per_octave is None:
+        per_octave = 4 if classes <= _MANY_CLASSES else 8
     spread = float(np.median(spreads))
     steps = 0.0
     if spread > 0:
