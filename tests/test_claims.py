@@ -19,6 +19,7 @@ from claimed import (
 from ensize import InputError, Predictions, Sketch, Store, fit
 from ensize.claims import CLAIMS, check_claims
 from ensize.claims.estimates import Estimate, interval, jackknife, most_striking
+from ensize.claims.points import along_temperature
 from ensize.claims.rivals import EXPONENTIAL, LOGARITHMIC, POWER, fit_form
 from ensize.claims.verdicts import VERDICTS, Bounds
 from ensize.cli import app
@@ -597,6 +598,40 @@ def test_poor_evidence_speaks_neither_for_nor_against_a_law(pool):
         assert not np.isinf(numbers).any()
         if each.name.endswith(("law", "exponent", "rivals", "ahead", "rises")):
             assert each.verdict == UNSAID, each
+
+
+def test_a_test_set_that_is_too_easy_says_nothing_of_cnll():
+    rng = np.random.default_rng(0)
+    targets = rng.integers(3, size=60)
+    easy = [5 * np.eye(3)[targets] + rng.standard_normal((60, 3)) for _ in range(6)]
+    for row in easy:
+        row[0] = -row[0]  # one object is wrong, whose half alone has a temperature
+    pool = Predictions.of(easy, targets, pool=Pool("easy"))
+    curve = ensize.score(pool)
+    assert curve.at_edge.max() > 0
+    found = answer("cnll-n-law", real(pool))
+    assert found.verdict == UNSAID
+    assert "best temperature of some ensembles of n = 1" in found.sentence
+    assert answer("nll-n-law", real(pool)).value > 0
+    hard = ensize.score(World(objects=500).predictions(5))
+    assert hard.at_edge.max() == 0
+
+
+def test_points_have_less_of_the_luck_of_the_draw():
+    """Of 2024 triples of networks 16 are drawn; the points know the others as well."""
+    triples = np.array(list(itertools.combinations(range(24), 3)))
+    drawn, freed = [], []
+    for seed in range(4):
+        pool = World(objects=200, seed=seed).predictions(24)
+        logits = np.array([pool.logits(i, 0, 200) for i in range(24)], float) / 2
+        p = np.exp(logits[:, np.arange(200), pool.targets])
+        p /= np.exp(logits).sum(axis=2)
+        exact = -np.log(p[triples].mean(axis=1)).mean()
+        (points,) = along_temperature(real(pool))
+        at = np.flatnonzero(points.profile.temperature == 2.0)[0]
+        drawn.append(points.profile.nll[at, 2] - exact)
+        freed.append(points.rows[0, at, 2] - exact)
+    assert np.std(drawn) > 2 * np.sqrt(np.mean(np.square(freed)))
 
 
 def test_pools_of_unequal_lengths_sketches_and_unregularized_ones_are_asked():

@@ -9,7 +9,7 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.estimates import Estimate, jackknife
-from ensize.claims.points import Floats, along_n, along_temperature, sized
+from ensize.claims.points import Floats, along_n, along_temperature, falling, sized
 from ensize.claims.rivals import FORMS, fit_form
 from ensize.claims.verdicts import Bounds, claim, counted
 from ensize.evidence import PAPER_SIZES
@@ -64,14 +64,8 @@ def cnll_exponent(evidence: Evidence) -> tuple[Estimate, str]:
     than the one derived theoretically"). The number is the mean over pools; jackknife
     over networks.
     """
-    found = along_n(evidence)
+    found = falling(along_n(evidence))
     exponents = [each.laws.exponent for each in found]
-    for each in found:
-        if not np.isfinite(each.laws.exponent).all():
-            raise InputError(
-                f"CNLL of pool {each.pool!r} does not surely fall along n, so that it"
-                " has no exponent; train more"
-            )
     value = jackknife(lambda rows: rows.mean(axis=1), exponents)
     listed = [each[0] for each in exponents]
     return value, (
@@ -176,7 +170,7 @@ def gain_along_size(evidence: Evidence) -> tuple[Estimate, str]:
     number is the exponent of b along s, over the larger half of the sizes and at least
     three; jackknife over networks.
     """
-    known = sized(along_n(evidence))
+    known = falling(sized(along_n(evidence)))
     large = known[-max(3, (len(known) + 1) // 2) :]
     value = jackknife(
         slope_along(np.log([each.size for each in large])),

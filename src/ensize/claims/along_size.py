@@ -9,7 +9,7 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.estimates import Estimate, jackknife, most_striking
-from ensize.claims.points import Floats, known_plane
+from ensize.claims.points import Floats, known_below, known_plane, with_and_without
 from ensize.claims.verdicts import Bounds, Contradiction, claim
 from ensize.laws import Fits, fit_many
 from ensize.planes.sizes import CLOSE, PRIOR
@@ -39,7 +39,8 @@ def _along_size(plane: Plane, n: int) -> list[Floats]:
     for curve in plane.curves:
         at = int(np.flatnonzero(curve.n == n)[0])
         assert curve.cnll_without is not None  # noqa: S101 # planes score all subsets
-        rows.append(np.append(curve.cnll[at], curve.cnll_without[:, at]))
+        points, without = curve.cnll[at], curve.cnll_without[:, at]
+        rows.append(with_and_without(n, points, without))
     return rows
 
 
@@ -59,7 +60,7 @@ def cnll_law(evidence: Evidence) -> tuple[Estimate, str]:
     that fall by little more than their errors, and does not hold where the curve
     surely turns.
     """
-    plane = known_plane(evidence, sizes=4)
+    plane = known_plane(evidence, sizes=4, n=1)
     cut = plane.along_size(1)
     if cut.law is None:
         raised = Contradiction if cut.verdict.code == "does not hold" else InputError
@@ -91,7 +92,7 @@ def cnll_exponent(evidence: Evidence) -> tuple[Estimate, str]:
     is the exponent, fitted without the prior that pulls it to -0.5; jackknife over
     networks. It cannot be said where there is no law.
     """
-    plane = known_plane(evidence, sizes=4)
+    plane = known_plane(evidence, sizes=4, n=1)
     cut = plane.along_size(1)
     if cut.law is None:
         raise InputError(cut.verdict.sentence)
@@ -135,13 +136,12 @@ def nll_turns(evidence: Evidence) -> tuple[Estimate, str]:
     nats, from one size to a larger one, where it is surest; jackknife over networks,
     widened since one of several pairs of sizes was chosen.
     """
-    plane = known_plane(evidence)
+    plane = known_plane(evidence, n=None)
     rows = []
     for pool in plane.pools:
         sketch = sketch_of(pool)
         alone = nll_at(sketch.grid, sketch.member_nll(), 1.0)
-        without = (alone.sum() - alone) / (len(alone) - 1)
-        rows.append(np.append(alone.mean(), without))
+        rows.append(np.append(alone.mean(), (alone.sum() - alone) / (len(alone) - 1)))
     value, smaller, larger = _surest_rise(rows, plane)
     worst = "rises most surely" if value.value > 0 else "falls least"
     return value, (
@@ -166,8 +166,10 @@ def ensembles_turn(evidence: Evidence) -> tuple[Estimate, str]:
     ensembles that every size has three of; jackknife over networks, widened since one
     of several pairs of sizes was chosen.
     """
-    plane = known_plane(evidence)
-    common = set.intersection(*(set(c.n[c.averaged()]) for c in plane.curves))
+    plane = known_plane(evidence, n=2)
+    common = set.intersection(
+        *(set(c.n[c.averaged() & (c.n < known_below(c))]) for c in plane.curves)
+    )
     n = int(max(common))
     if n < 2:
         raise InputError(

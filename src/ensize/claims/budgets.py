@@ -9,7 +9,7 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.estimates import Estimate, interval, jackknife
-from ensize.claims.points import Floats, known_plane
+from ensize.claims.points import Floats, known_plane, with_and_without
 from ensize.claims.verdicts import Bounds, Contradiction, claim, counted
 from ensize.laws import fit_many
 from ensize.planes.budgets import candidates, measured
@@ -72,10 +72,11 @@ def _along_budget(plane: Plane, budgets: Floats) -> list[Floats]:
         n = np.floor(budgets / size * (1 + 1e-12)).clip(0, curve.networks)
         assert curve.cnll_without is not None  # noqa: S101 # planes score all subsets
         # All networks together cannot be left out: as much off as all but one.
-        off = curve.cnll_without - curve.cnll
-        last = curve.n == curve.networks
-        off[:, last] = off[:, curve.n == curve.n[~last].max()]
-        rows = np.vstack([curve.cnll, curve.cnll + off])
+        without, last = curve.cnll_without.copy(), curve.n == curve.networks
+        off = without - without.mean(axis=0)
+        before_last = curve.n == curve.n[~last].max()
+        without[:, last] = curve.cnll[last] + off[:, before_last]
+        rows = with_and_without(curve.n, curve.cnll, without)
         read = luck.between(rows, n.clip(1))
         tables.append(np.where(n > 0, read, np.inf))
     return tables

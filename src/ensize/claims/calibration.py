@@ -8,12 +8,16 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.estimates import Estimate, around, interval, jackknife
+from ensize.claims.points import known_below
 from ensize.claims.verdicts import Bounds, claim, counted
 from ensize.draws import subsets
 from ensize.scores import score_ensembles, shares_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ensize.claims.points import Floats
+    from ensize.curves import Curve
     from ensize.evidence import Evidence
 
 _ENVELOPE = "Theoretical view; appendix Comparison of CNLL and LE-NLL"
@@ -37,7 +41,8 @@ def near_envelope_whole(evidence: Evidence) -> tuple[Estimate, str]:
 
     Appendix *Comparison of CNLL and LE-NLL*, scenario (a): the relative difference is
     bounded by 0.018 % to 0.081 %, depending on data and architecture. The number is the
-    relative difference of largest size over n and pools; jackknife over networks.
+    relative difference of largest size over pools and n, up to half of their networks;
+    jackknife over networks.
     """
     return _above_envelope(evidence, "cnll_whole")
 
@@ -53,7 +58,8 @@ def near_envelope(evidence: Evidence) -> tuple[Estimate, str]:
 
     Appendix *Comparison of CNLL and LE-NLL*, scenario (b): the relative difference is
     bounded by 0.29 % to 0.61 %, depending on data and architecture. The number is the
-    relative difference of largest size over n and pools; jackknife over networks.
+    relative difference of largest size over pools and n, up to half of their networks;
+    jackknife over networks.
     """
     return _above_envelope(evidence, "cnll")
 
@@ -64,7 +70,7 @@ def _above_envelope(evidence: Evidence, score: str) -> tuple[Estimate, str]:
         curve = evidence.curve(k)
         if curve.networks >= _LEAST and curve.le_nll.min() > _PERFECT:
             apart = getattr(curve, score) / curve.le_nll - 1
-            apart[~curve.averaged()] = 0.0
+            apart[~_told(curve)] = 0.0
             worst = int(np.abs(apart).argmax())
             found.append((abs(apart[worst]), int(curve.n[worst]), k))
     if not found:
@@ -73,12 +79,19 @@ def _above_envelope(evidence: Evidence, score: str) -> tuple[Estimate, str]:
         )
     _, n, k = max(found)
     value = jackknife(lambda rows: rows[:, 0], [_apart(evidence, k, n, score)])
-    points = sum(int(evidence.curve(k).averaged().sum()) for *_, k in found)
+    curves = [evidence.curve(k) for *_, k in found]
+    points = sum(int(_told(each).sum()) for each in curves)
     return value, (
         f"over {points} points of {counted(len(found), 'pool')} the"
         f" largest difference is {value.value:+.3%}, of n = {n} networks of"
         f" {evidence.pools[k].pool.name!r}"
     )
+
+
+def _told(curve: Curve) -> NDArray[np.bool_]:
+    """Say which points tell: of larger ensembles too few lack any one network."""
+    told: NDArray[np.bool_] = curve.n <= curve.networks / 2
+    return told & (curve.n < known_below(curve))
 
 
 def _apart(evidence: Evidence, k: int, n: int, score: str) -> Floats:
@@ -113,7 +126,8 @@ def nearly_equal(evidence: Evidence) -> tuple[Estimate, str]:
     points = []
     for k in range(len(evidence.pools)):
         both = evidence.comparison(k)
-        for i in np.flatnonzero((both.ensembles >= _LEAST) & (both.n > 1)):
+        told = (both.n > 1) & (both.n < known_below(evidence.curve(k)))
+        for i in np.flatnonzero(told & (both.ensembles >= _LEAST)):
             scale = both.before[i]
             apart = (both.difference[i] / scale, both.error[i] / scale)
             points.append((abs(apart[0]), *apart, both.ensembles[i], both.n[i], k))
@@ -149,7 +163,8 @@ def before_better(evidence: Evidence) -> tuple[Estimate, str]:
     means = []
     for k in range(len(evidence.pools)):
         both = evidence.comparison(k)
-        apart = (both.difference / both.before)[both.n > 1]
+        told = (both.n > 1) & (both.n < known_below(evidence.curve(k)))
+        apart = (both.difference / both.before)[told]
         if len(apart):
             means.append(round(float(apart.mean()), _DECIMALS))
     if len(means) < 3:

@@ -9,7 +9,7 @@ import numpy as np
 from ensize.checks import InputError
 from ensize.claims.along_n import slope_along
 from ensize.claims.estimates import Estimate, jackknife
-from ensize.claims.points import Floats, along_n, sized
+from ensize.claims.points import Floats, along_n, falling, sized
 from ensize.claims.verdicts import Bounds, claim
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def unregularized_gain(studies: Sequence[Evidence]) -> tuple[Estimate, str]:
     takes one study of each kind, of the same family and test set.
     """
     without, regular = _pair(studies)
-    both = [sized(along_n(each)) for each in (without, regular)]
+    both = [falling(sized(along_n(each))) for each in (without, regular)]
     slopes = [slope_along(np.log([each.size for each in pools])) for pools in both]
     count = len(both[0])
 

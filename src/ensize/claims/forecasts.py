@@ -9,7 +9,7 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.estimates import Estimate, interval, jackknife
-from ensize.claims.points import Floats, Points, along_n
+from ensize.claims.points import Floats, Points, along_n, known_plane
 from ensize.claims.verdicts import Bounds, claim, counted
 from ensize.evidence import PAPER_SIZES, SIX
 from ensize.laws import fit_many
@@ -116,6 +116,7 @@ def split_predicted(evidence: Evidence) -> tuple[Estimate, str]:
     interval is Wilson's, counting budgets but not sets, as those of a budget share
     the truth. Most is more than half.
     """
+    known_plane(evidence)
     found = evidence.optimal_splits("paper")
     near = np.abs(found.distance) <= 1
     budgets = len(np.unique(found.budget))

@@ -6,15 +6,18 @@ network, from which `estimates.jackknife` takes its errors.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensize.checks import InputError
+from ensize.claims.verdicts import counted
 from ensize.laws import Fits, fit_many
 
 if TYPE_CHECKING:
+    from ensize.curves import Curve
     from ensize.evidence import Evidence
     from ensize.planes import Plane
     from ensize.profiles import Profile
@@ -62,6 +65,30 @@ class Points:
         return logs
 
 
+def with_and_without(n: Any, points: Floats, without: Floats) -> Floats:
+    """Put the points of a pool above those without each of its networks.
+
+    The mean of the latter knows, to second order, the ensembles that were not drawn:
+    from three networks on it takes the place of the points, as it has less of the luck
+    of the draw, which bends a curve. For pairs the second order is not enough.
+    """
+    middle = without.mean(axis=0)
+    points = np.where(n > 2, middle, points)
+    return np.concatenate([points[None], points + without - middle])
+
+
+def known_below(curve: Curve) -> float:
+    """Find the n from which on CNLL is not known, or infinity.
+
+    Where the networks leave no error in half of the test set, or where among many one
+    votes for each true class, no temperature is low enough for it, and the other half
+    pays without bound. `score` tells which ensembles end at the edge of its search.
+    """
+    if curve.at_edge is None:
+        return math.inf
+    return float(min(curve.n[(curve.at_edge > 0) & curve.averaged()], default=math.inf))
+
+
 def along_n(evidence: Evidence) -> tuple[Points, ...]:
     """Gather the pools with enough points for a law along n."""
 
@@ -69,20 +96,22 @@ def along_n(evidence: Evidence) -> tuple[Points, ...]:
         found = []
         for k, pool in enumerate(evidence.pools):
             curve = evidence.curve(k)
-            some = curve.averaged()
+            some = curve.averaged() & (curve.n < known_below(curve))
             without = curve.cnll_without
             if some.sum() < _LEAST or without is None:
                 continue
             if np.ptp(curve.cnll[some]) < _SAME:
                 continue
             n = curve.n[some].astype(np.float64)
-            rows = np.vstack([curve.cnll, without])[:, some]
+            rows = with_and_without(n, curve.cnll[some], without[:, some])
             size = float(evidence.sizes[k])
             found.append(Points(pool.pool.name, size, n, rows, fit_many(n, rows)))
         return tuple(found)
 
     found = evidence.remember("claims: along n", gathered)
     if not found:
+        for k, pool in enumerate(evidence.pools):
+            check_known(pool.pool.name, evidence.curve(k))
         raise InputError(
             "no pool has five networks that do not say the same, so that no law along n"
             " can be checked; train more"
@@ -140,7 +169,8 @@ def along_temperature(evidence: Evidence) -> tuple[Tempered, ...]:
                 continue
             n = profile.n[some].astype(np.float64)
             without = np.swapaxes(profile.nll_without, 0, 1)
-            rows = np.concatenate([profile.nll[None], without])[:, :, some]
+            points = profile.nll[:, some]
+            rows = with_and_without(n, points, without[:, :, some])
             laws = fit_many(n, rows.reshape(-1, len(n)))
             columns = (laws.limit, laws.gain, laws.exponent, laws.rmse)
             tables = [each.reshape(rows.shape[:2]) for each in columns]
@@ -157,15 +187,45 @@ def along_temperature(evidence: Evidence) -> tuple[Tempered, ...]:
     return found
 
 
-def known_plane(evidence: Evidence, *, sizes: int = 2) -> Plane:
-    """Return the plane, or say why there is none with so many sizes."""
+def falling(found: tuple[Points, ...]) -> tuple[Points, ...]:
+    """Return pools whose CNLL surely falls along n, or say which does not."""
+    for each in found:
+        if not np.isfinite(each.laws.exponent).all():
+            raise InputError(
+                f"CNLL of pool {each.pool!r} does not surely fall along n, so that it"
+                " has no exponent and no gain; train more"
+            )
+    return found
+
+
+def check_known(pool: str, curve: Curve, n: float = math.inf) -> None:
+    """Refuse a pool if CNLL of up to n of its networks is not known."""
+    first = known_below(curve)
+    if first <= n and math.isfinite(first):
+        raise InputError(
+            f"the best temperature of some ensembles of n = {first:.0f} of pool"
+            f" {pool!r} lies at the edge of what was searched, so that their CNLL is"
+            " not known: the test set is too small, or too easy for them"
+        )
+
+
+def known_plane(
+    evidence: Evidence, *, sizes: int = 2, n: float | None = math.inf
+) -> Plane:
+    """Return the plane, or say why there is none with so many sizes.
+
+    It is refused if CNLL up to n networks is not known; of None it need not be.
+    """
     if evidence.plane is None:
         raise InputError(evidence.lacking)
     if len(evidence.plane) < sizes:
         raise InputError(
-            f"there are {len(evidence.plane)} sizes with three networks or more, but"
-            f" this takes {sizes}; train other widths"
+            f"{counted(len(evidence.plane), 'size')} with three networks or more do not"
+            f" tell this, but {sizes} may; train other widths"
         )
+    for name, curve in zip(evidence.plane.names, evidence.plane.curves, strict=True):
+        if n is not None:
+            check_known(name, curve, n)
     return evidence.plane
 
 
@@ -174,7 +234,7 @@ def sized(rows: tuple[Any, ...], least: int = 3) -> tuple[Any, ...]:
     known = tuple(each for each in rows if np.isfinite(each.size))
     if len(known) < least:
         raise InputError(
-            f"there are {len(known)} sizes with five networks or more, but to tell what"
-            f" becomes of something with the size takes {least}; train other widths"
+            f"{counted(len(known), 'size')} with five networks or more do not tell what"
+            f" becomes of something with the size, but {least} may; train other widths"
         )
     return known

@@ -79,6 +79,9 @@ class Curve:
     cnll_without, accuracy_without
         The points without each network, (networks, points), from which errors of what
         several points make together follow; None of disjoint ensembles.
+    at_edge
+        Of which part of the ensembles the best temperature lies at the edge of what was
+        searched, so that their CNLL is not known.
     """
 
     n: NDArray[np.int64]
@@ -101,6 +104,7 @@ class Curve:
     options: dict[str, Any]
     cnll_without: Floats | None = None
     accuracy_without: Floats | None = None
+    at_edge: Floats | None = None
 
     def averaged(self, least: int = 3) -> NDArray[np.bool_]:
         """Tell which points are means over so many ensembles.
@@ -263,6 +267,7 @@ def score(
             "seed": seed,
         },
         **without,
+        at_edge=_means(scores.at_edge.astype(np.float64), parts),
     )
 
 
