@@ -37,8 +37,8 @@ _CPU = (
     *(Way("convolutions", 1, 1, channels_last=True), Way("convolutions", 1)),
 )
 _GPU = (
-    *(Way("products", 32), Way("convolutions", 32), Way("convolutions", 32, 32)),
-    Way("convolutions", 32, 16, channels_last=True),
+    *(Way("products", 64), Way("convolutions", 64), Way("convolutions", 64, 32)),
+    Way("convolutions", 64, 16, channels_last=True),
     Way("convolutions", 1, 1, channels_last=True),
 )
 _FLAT = tuple(Way("products", networks) for networks in (8, 32, 128))
