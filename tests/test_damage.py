@@ -12,6 +12,7 @@ import pytest
 
 from ensize import InputError, Store
 from ensize.cli import main
+from ensize.stores.seals import check_seal, sealed_arrays, sealed_json, sealed_toml
 
 OBJECTS, CLASSES = 30, 5
 KNOWN = {"size": 1000, "width": 8, "recipe": "r1"}
@@ -27,10 +28,15 @@ def store(tmp_path):
     store = Store(tmp_path / "store")
     for seed in range(4):
         store.add("vgg", seed, *make(seed), **KNOWN)
-    (store.path / "study.toml").write_text('name = "few"\n')
+    (store.path / "study.toml").write_bytes(sealed_toml('name = "few"\n'))
     for path in ("tuning/vgg.json", "failures/vgg/7.json"):
         (store.path / path).parent.mkdir(parents=True)
-        (store.path / path).write_text('{"reason": "it diverged"}\n')
+        (store.path / path).write_bytes(sealed_json({"reason": "it diverged"}))
+    weights = store.path / "weights/vgg/0.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(
+        sealed_arrays({"w": make(0)[0], "b": make(1)[0]}, {"seed": "0"})
+    )
     return store
 
 
@@ -73,8 +79,13 @@ DAMAGE = [
     ("targets.npy", flip),
     ("targets.npy", cut),
     ("study.toml", cut),
+    ("study.toml", flip),
     ("tuning/vgg.json", cut),
+    ("tuning/vgg.json", flip),
     ("failures/vgg/7.json", cut),
+    ("weights/vgg/0.safetensors", cut),
+    ("weights/vgg/0.safetensors", flip),
+    ("failures/vgg/7.json", flip),
 ]
 
 
@@ -187,3 +198,24 @@ def test_the_terminal_repairs_when_asked_alone(store, monkeypatch, capsys):
     assert json.loads(out)["pools"][0]["networks"] == 2
     code, out, _ = verified(monkeypatch, capsys, store.path)
     assert (code, "Every file is as it was written." in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "study.toml",
+        "tuning/vgg.json",
+        "failures/vgg/7.json",
+        "weights/vgg/0.safetensors",
+    ],
+)
+def test_no_bit_changes_unseen(store, name):
+    """Found: a digit of what tuning chose, and a weight, could be another."""
+    path = store.path / name
+    whole = path.read_bytes()
+    check_seal(path)
+    for at in range(0, len(whole), 5):
+        flip(path, at)
+        with pytest.raises(InputError, match=path.name):
+            check_seal(path)
+        path.write_bytes(whole)

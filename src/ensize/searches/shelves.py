@@ -6,7 +6,6 @@ stay in memory.
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 from dataclasses import dataclass, field
@@ -17,13 +16,17 @@ import numpy as np
 from ensize.checks import InputError
 from ensize.predictions import Pool, Predictions
 from ensize.searches.steps import Step
-from ensize.stores.files import brief, publish, read_text, reported
+from ensize.stores.files import brief, publish, reported
+from ensize.stores.seals import read_sealed_json, sealed_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from ensize.sketches import Sketch
+
+
+_REMEDY = "delete it, and the search goes through the networks of its store again"
 
 
 class Shelf(Protocol):
@@ -100,8 +103,8 @@ class Record:
         """Read a record; a new one where there is none."""
         if not path.exists():
             return cls()
+        said = read_sealed_json(path, _REMEDY)
         try:
-            said = json.loads(read_text(path))
             return cls(
                 [_step(each) for each in said["steps"]],
                 *(
@@ -110,12 +113,10 @@ class Record:
                 ),
             )
         except (
-            *(ArithmeticError, AttributeError, KeyError, RecursionError),
-            *(TypeError, ValueError),
+            *(ArithmeticError, AttributeError, KeyError, TypeError, ValueError),
         ) as error:
             raise InputError(
-                f"{path} is not as it was written ({brief(error)}); delete it, and the"
-                " search goes through the networks of its store again"
+                f"{path} is not as it was written ({brief(error)}); {_REMEDY}"
             ) from error
 
     def write(self, path: Path, options: dict[str, Any]) -> None:
@@ -127,7 +128,7 @@ class Record:
             "lost": self.lost,
         }
         fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-        publish(fresh, [json.dumps(said, indent=1, allow_nan=False).encode()])
+        publish(fresh, [sealed_json(said)])
         with reported(path, "written"):
             fresh.replace(path)
 

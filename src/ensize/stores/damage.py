@@ -9,22 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
-import tomllib
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ensize.checks import InputError
-from ensize.stores.files import (
-    listed,
-    open_safetensors,
-    publish,
-    read_text,
-    reported,
-)
+from ensize.stores.files import listed, publish, reported
 from ensize.stores.networks import (
     NETWORK_NAME,
     Network,
@@ -37,6 +29,7 @@ from ensize.stores.networks import (
     targets_file,
     unlinked,
 )
+from ensize.stores.seals import check_seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,9 +40,11 @@ T = TypeVar("T")
 # What a disk says of a file that is lost, where other errors may pass: a file that we
 # may not read today can be whole.
 _LOST = {errno.EIO, errno.EISDIR, errno.ELOOP, errno.EBADMSG}
-# Beside the pools: what a study and a search leave, by how it is written.
-_TEXTS = ("study.toml", "tuning/*.json", "failures/*/*.json", "searches/**/*.json")
-_WEIGHTS = "weights/*/*.safetensors"
+# Beside the pools: what a study and a search leave.
+_OTHERS = (
+    *("study.toml", "tuning/*.json", "failures/*/*.json", "searches/**/*.json"),
+    "weights/*/*.safetensors",
+)
 
 
 @dataclass(frozen=True)
@@ -116,12 +111,9 @@ def find_damage(root: Path, *, progress: Progress | None = None) -> tuple[Damage
             if os.path.lexists(path):
                 claim = read_claim(path)
                 _compare(path, claim, usual or claim)
-    for path in sorted(each for form in _TEXTS for each in root.glob(form)):
+    for path in sorted(each for form in _OTHERS for each in root.glob(form)):
         with _noted(found, path):
-            _read_text(path)
-    for path in sorted(root.glob(_WEIGHTS)):
-        with _noted(found, path):
-            open_safetensors(unlinked(path))
+            check_seal(path)
     return tuple(
         Damage(str(path.relative_to(root)), str(error), _was_read(error))
         for path, error in sorted(found.items())
@@ -166,18 +158,6 @@ def _fresh(folder: Path) -> Path:
                 number += 1
             else:
                 return folder / str(number)
-
-
-def _read_text(path: Path) -> None:
-    """Read TOML, or JSON, as far as its form goes."""
-    content = read_text(unlinked(path))
-    try:
-        if path.suffix == ".toml":
-            tomllib.loads(content.decode())
-        else:
-            json.loads(content)
-    except (RecursionError, ValueError) as error:
-        raise damaged(path, f"it is no {path.suffix[1:].upper()} file") from error
 
 
 def _was_read(error: InputError) -> bool:

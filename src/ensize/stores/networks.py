@@ -130,7 +130,7 @@ def fingerprint(targets: NDArray[np.int64]) -> str:
     return hashlib.sha256(targets.astype("<i8").tobytes()).hexdigest()
 
 
-def checksum(said: Mapping[str, str], data: Iterable[Any] = ()) -> str:
+def checksum(said: Mapping[str, Any], data: Iterable[Any] = ()) -> str:
     """Hash what is said, but for its checksum, and the data."""
     digest = hashlib.sha256(as_json({k: said[k] for k in said if k != "checksum"}))
     for chunk in data:

@@ -11,6 +11,7 @@ import torch
 from ensize.checks import InputError
 from ensize.stores import open_safetensors
 from ensize.stores.files import listed
+from ensize.stores.seals import check_seal
 from ensize.train.networks import layers_of, named_weights, sequential
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def members_of(
 def _member(
     path: Path, layers: tuple[Layer, ...], pool: str, seed: int, recipe: str | None
 ) -> torch.nn.Module:
+    check_seal(path)
     said, arrays = open_safetensors(path)
     itself = said.get("pool"), said.get("seed"), said.get("recipe")
     if itself != (pool, str(seed), recipe):

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from ensize.checks import InputError
 from ensize.stores.files import (
-    brief,
     listed,
     publish,
     read_text,
     reported,
     rewrite,
 )
+from ensize.stores.seals import read_sealed_json, sealed_json, sealed_toml
 from ensize.train.studies.declarations import MOST, Study, recipe_values
 from ensize.train.tuning import TUNED
 
@@ -115,7 +115,7 @@ def left_out(
 def record_failure(store: Store, pool: str, seed: int, reason: str) -> None:
     """Keep why a network could not be trained."""
     said = {"seed": seed, "reason": reason}
-    publish(store.path / "failures" / pool / f"{seed}.json", [_json(said)])
+    publish(store.path / "failures" / pool / f"{seed}.json", [sealed_json(said)])
 
 
 def chosen(store: Store, pool: str) -> dict[str, float] | None:
@@ -124,19 +124,19 @@ def chosen(store: Store, pool: str) -> dict[str, float] | None:
     with reported(path):
         if not path.exists():
             return None
-    text = read_text(path)
+    remedy = "delete it, and the study tunes again"
+    said = read_sealed_json(path, remedy)
     try:
-        return recipe_values("what was chosen", json.loads(text)["chosen"], TUNED)
-    except (KeyError, RecursionError, TypeError, ValueError) as error:
+        return recipe_values("what was chosen", said.get("chosen"), TUNED)
+    except InputError as error:
         raise InputError(
-            f"{path} is not as it was written ({brief(error)}); delete it, and the"
-            " study tunes again"
+            f"{path}: {error}; delete it, and the study tunes again"
         ) from error
 
 
 def keep_chosen(store: Store, pool: str, found: Mapping[str, Any]) -> None:
     """Keep what a search over the grid has found."""
-    publish(store.path / "tuning" / f"{pool}.json", [_json(found)])
+    publish(store.path / "tuning" / f"{pool}.json", [sealed_json(found)])
 
 
 def begin(study: Study, store: Store) -> None:
@@ -144,7 +144,7 @@ def begin(study: Study, store: Store) -> None:
 
     A study may grow: more widths and more networks go into the same store.
     """
-    path, text = store.path / "study.toml", study.toml().encode()
+    path, text = store.path / "study.toml", sealed_toml(study.toml())
     if not path.exists() and publish(path, [text]):
         return
     check_study(study, store)
@@ -206,7 +206,3 @@ def _reason(path: Path) -> str:
         return str(json.loads(text)["reason"])
     except (KeyError, RecursionError, TypeError, ValueError):
         return f"{path} cannot be read"
-
-
-def _json(said: Mapping[str, Any]) -> bytes:
-    return (json.dumps(said, indent=1, ensure_ascii=False) + "\n").encode()

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import safetensors.numpy
 import torch
 
 from ensize.checks import InputError
 from ensize.stores.files import publish
+from ensize.stores.seals import sealed_arrays
 from ensize.train.images import load_data
 from ensize.train.loop import Interrupted, plan, train
 from ensize.train.networks import multiply_adds, parameters
@@ -284,7 +284,7 @@ class _Work:
             path = self.store.path / "weights" / pool / f"{trained.seed}.safetensors"
             path.unlink(missing_ok=True)  # of one who was killed before the network
             said = {"pool": pool, "seed": str(trained.seed), "recipe": known["recipe"]}
-            publish(path, [safetensors.numpy.save(trained.weights, said)])
+            publish(path, [sealed_arrays(trained.weights, said)])
         small = float(np.abs(logits).max()) < _FLOAT16
         extra = {
             "study": self.study.name,
