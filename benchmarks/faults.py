@@ -21,10 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -36,6 +35,9 @@ from ensize.cli import main as terminal
 from ensize.stores import FileArray
 from ensize.train import loop
 from ensize.train.studies import Study, train_study
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 STUDY = """
 name = "few"
@@ -78,7 +80,8 @@ class Tally:
 
 def watch() -> None:
     """Have this process note each network that it begins to train, or trains again."""
-    learn = loop._Committee.learn
+    committee = loop._Committee  # noqa: SLF001 - what it does is looked at
+    learn = committee.learn
 
     def noted(self: Any, kept: Any, *rest: Any) -> None:
         if kept is not None and self.epoch < self.recipe.epochs:
@@ -90,7 +93,7 @@ def watch() -> None:
                     log.write(f"{pool.name}/{seed.number} {int(there)} {self.epoch}\n")
         learn(self, kept, *rest)
 
-    loop._Committee.learn = noted
+    committee.learn = noted  # type: ignore[method-assign]
 
 
 if LOG in os.environ:  # in a process that another one of these has begun
@@ -253,7 +256,8 @@ def many_writers(root: Path) -> list[Row]:
         one, eight = root / f"{what}-one", root / f"{what}-eight"
         codes = [ended(forked(job(name, one)))]
         log.write_text("")
-        codes += [ended(child) for child in [forked(job(name, eight)) for _ in range(8)]]
+        children = [forked(job(name, eight)) for _ in range(8)]
+        codes += [ended(child) for child in children]
         begun = [line.split()[0] for line in log.read_text().splitlines()]
         twice = len(begun) - len(set(begun))
         off = difference(one / "store", eight / "store")
@@ -325,7 +329,7 @@ def disks(root: Path) -> list[Row]:
         )
         sound = refusals == 1 and not damage and not partial and 0 < there < 12
         rows.append(Row("disk full while recording", 1, seen, sound))
-    with small_disk(root, "48k") as place:
+    with small_disk(root, "150k") as place:
         line = ("study", study, "--store", place / "store", "--every", 0.05)
         code, said = told(*line)
         damage = len(Store(place / "store").verify())
@@ -359,7 +363,8 @@ def damage(root: Path, flips: int, chance: random.Random) -> list[Row]:
     os.environ[LOG] = str(log)
     log.write_text("")
     study = root / "few.toml"
-    study.write_text(STUDY + "[tuning]\nlearning_rate = [0.1, 0.2]\nweight_decay = [0]\n")
+    grid = "[tuning]\nlearning_rate = [0.1, 0.2]\nweight_decay = [0.0]\n"
+    study.write_text(STUDY + grid)
     line = ("study", study, "--store", root / "store", "--keep-weights")
     if code := ended(forked(verb(*line))):
         raise RuntimeError(f"the study ended with {code}")
@@ -397,7 +402,7 @@ def damage(root: Path, flips: int, chance: random.Random) -> list[Row]:
             and len(moved) == len(chosen)
             and not (code or store.verify())
         )
-    seen = f"the study then trained those that were moved aside, no other: {exact} of {times}"
+    seen = f"trains those that were moved aside, and no other: {exact} of {times}"
     rows.append(Row("`verify --repair` and `study`", times, seen, exact == times))
     return rows
 
@@ -410,18 +415,14 @@ def clock(root: Path) -> Row:
     whole, back = root / "whole", root / "back"
     ended(forked(job("study", whole)))
 
-    def go(epochs: float) -> Callable[[], None]:
-        def work() -> None:
-            now = time.time
-            begun = time.monotonic()
-            time.time = lambda: (  # type: ignore[assignment]
-                now() - (86_400 if time.monotonic() > begun + 0.1 else 0)
-            )
-            train_study(Study.read(back.parent / "few.toml"), back / "store", every=0.05)
+    def work() -> None:
+        now, begun = time.time, time.monotonic()
+        time.time = lambda: (  # type: ignore[assignment]
+            now() - (86_400 if time.monotonic() > begun + 0.1 else 0)
+        )
+        train_study(Study.read(back.parent / "few.toml"), back / "store", every=0.05)
 
-        return work
-
-    child = forked(go(3))
+    child = forked(work)
     time.sleep(0.5)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
@@ -430,7 +431,7 @@ def clock(root: Path) -> Row:
     for i, path in enumerate(files):
         at = (0, 4_102_444_800)[i % 2]  # 1970 and 2100
         os.utime(path, (at, at))
-    code = ended(forked(go(6)))
+    code = ended(forked(work))
     off = difference(back / "store", whole / "store")
     damaged = len(Store(back / "store").verify())
     seen = (
@@ -472,8 +473,8 @@ def large(root: Path, objects: int) -> list[Row]:
         if slow:
             fault += "; 50 ms before each read, 100 MB/s"
         seen = (
-            f"{size / 2**20:.0f} MiB on the disk; {peak / 2**20:.0f} MiB of memory at most;"
-            f" progress told {words} times, every {longest:.1f} s or more often"
+            f"{size / 2**20:.0f} MiB on the disk; {peak / 2**20:.0f} MiB of memory at"
+            f" most; progress told {words} times, every {longest:.1f} s or more often"
         )
         rows.append(Row(fault, 1, seen, gaps))
     return rows
@@ -484,7 +485,7 @@ def measured_score(store: Store, *, slow: bool) -> tuple[int, bool, int, float]:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        read = FileArray._read
+        read = FileArray._read  # noqa: SLF001 - a disk is to be slow
 
         def slowly(self: FileArray, start: int, stop: int) -> Any:
             found = read(self, start, stop)
@@ -492,10 +493,10 @@ def measured_score(store: Store, *, slow: bool) -> tuple[int, bool, int, float]:
             return found
 
         if slow:
-            FileArray._read = slowly  # type: ignore[method-assign]
+            FileArray._read = slowly  # type: ignore[method-assign]  # noqa: SLF001
         before, peak, at, longest, words = held(), 0, time.monotonic(), 0.0, 0
 
-        def tell(what: str, share: float) -> None:
+        def tell(*_: Any) -> None:
             nonlocal peak, at, longest, words
             now = time.monotonic()
             peak, longest, at = max(peak, held() - before), max(longest, now - at), now

@@ -347,7 +347,7 @@ def test_the_name_of_a_checkpoint_is_no_promise(tmp_path):
     pytest.importorskip("torch")
     from ensize.train.unfinished import checkpoints_in
 
-    for name in (f"0-{HUGE}", "3-5+7", "9-1"):
+    for name in (f"0-{HUGE}", "3-5+7", "9-1", f"0-{HUGE}+{HUGE}-1"):
         (tmp_path / f"{name}.checkpoint").touch()
     found = {path.name: numbers for numbers, path in checkpoints_in(tmp_path)}
     assert found.pop("3-5+7.checkpoint") == [3, 4, 5, 7]

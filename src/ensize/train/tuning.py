@@ -16,7 +16,7 @@ from ensize.curves import score
 from ensize.predictions import Predictions
 from ensize.stores.files import brief, listed, publish, read_text
 from ensize.train.loop import Recipe, train
-from ensize.train.unfinished import checkpoint_of, checkpoints_in, nameable
+from ensize.train.unfinished import checkpoint_of, checkpoints_in, nameable, remove
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +111,7 @@ def tune(
             i: _score(each, subset) for i, each in zip(chosen, trained, strict=True)
         }
         publish(checkpoint.with_suffix(".json"), [json.dumps(mine).encode()])
-        checkpoint.unlink(missing_ok=True)
+        remove(checkpoint)
         scores |= mine
     networks = [scores[i] for i in range(len(recipes))]
     settings = _settings(grid, networks)

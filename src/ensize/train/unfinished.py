@@ -45,7 +45,15 @@ def checkpoints_in(folder: Path) -> list[tuple[list[int], Path]]:
     for name in sorted(entry.name for entry in listed(folder)):
         if match := _NAME.fullmatch(name):
             spans = [list(map(int, span.split("-"))) for span in match[1].split("+")]
-            if sum(span[-1] - span[0] + 1 for span in spans) <= _MOST:
+            counts = [span[-1] - span[0] + 1 for span in spans]
+            if min(counts) > 0 and sum(counts) <= _MOST:
                 numbers = [n for span in spans for n in range(span[0], span[-1] + 1)]
                 found.append((numbers, folder / name))
     return found
+
+
+def remove(checkpoint: Path) -> None:
+    """Remove a checkpoint, and what is left of it by those who were killed writing."""
+    checkpoint.unlink(missing_ok=True)
+    for path in checkpoint.parent.glob(f".*{checkpoint.name}.*.partial"):
+        path.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from ensize.train.networks import multiply_adds, parameters
 from ensize.train.studies.leases import Worker
 from ensize.train.studies.runs import chosen, keep_chosen, lacking, record_failure
 from ensize.train.tuning import forget, tune
-from ensize.train.unfinished import checkpoint_of, checkpoints_in, nameable
+from ensize.train.unfinished import checkpoint_of, checkpoints_in, nameable, remove
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,7 +176,7 @@ class _Work:
         lacked = lacking(self.study, self.store, {width: seeds}, retry=False)
         open_ones = lacked.get(width, [])
         if not open_ones:  # killed when only the checkpoint was left to be removed
-            path.unlink(missing_ok=True)
+            remove(path)
         if not set(open_ones) & set(left):
             return False
         # Whoever gets the first gets all, where several want to continue it.
@@ -268,7 +268,7 @@ class _Work:
             return
         for each in trained:
             self._keep(pool, each, known, len(seeds))
-        checkpoint.unlink(missing_ok=True)
+        remove(checkpoint)
         self.done += cost
 
     def _keep(
