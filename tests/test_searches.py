@@ -1,6 +1,8 @@
 import dataclasses
+import doctest
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -400,3 +402,10 @@ def test_forecasts_are_those_of_the_forecast():
     assert (step.low, step.high) == pytest.approx(
         (ahead.low[0], ahead.high[0]), rel=1e-6
     )
+
+
+def test_the_page_on_splits_runs():
+    page = Path(__file__).parent.parent / "docs" / "splits.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.attempted > 15
+    assert result.failed == 0

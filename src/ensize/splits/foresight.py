@@ -23,7 +23,8 @@ def forecasting(plane: Plane, known: Reader, method: str) -> Reader:
         if n <= plane.networks[k]:
             return known(k, n)
         ahead = forecast_of(plane, k, method)
-        random = np.random.default_rng((plane.options["seed"], k, n))
+        # The same luck at every n.
+        random = np.random.default_rng((plane.options["seed"], k))
         draws = np.asarray(ahead.sample(n, DRAWS, random)).reshape(DRAWS)
         return Reading(float(ahead.at(n)), draws, "forecast")
 
