@@ -8,7 +8,7 @@ look; where some ensemble ends at an edge of the window, the window is widened.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from ensize.temperatures import nll_at
 from ensize.threads import in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from ensize.predictions import Progress
 
+T = TypeVar("T")
 # Nodes beside the likely minima: the polynomials want four, and one more is for the
 # ensembles and halves that lie further out than the networks and the pool.
 _BESIDE = 5
@@ -55,9 +56,16 @@ def sketch_of(
         cuts = [pool.logits(network, at, at + length) for at in starts]
         return np.concatenate(cuts)
 
+    def telling(found: Iterable[T], before: float) -> Iterator[T]:
+        for done, each in enumerate(found, 1):
+            if progress is not None:  # on a slow disk the first look takes long
+                progress("looking", before + done / (2 * pool.networks))
+            yield each
+
     every = range(pool.networks)
-    fine = grid_for(map(some, every), per_octave=8)
-    rows = tuple(in_threads(lambda i: tabulate(some(i), truth, fine), every))
+    fine = grid_for(telling(map(some, every), 0.0), per_octave=8)
+    tables = in_threads(lambda i: tabulate(some(i), truth, fine), every)
+    rows = tuple(telling(tables, 0.5))
     overview = Sketch(rows, fine, truth, pool.classes, pool.labels, pool.pool)
     likely = _likely(overview)
     per_octave = _resolution(overview, likely)
