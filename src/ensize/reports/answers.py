@@ -58,9 +58,11 @@ def _how_large(study: Study, planner: dict[str, Any]) -> Answer:
             study.planes[0].warnings,
         )
     best = plan["splits"][plan["best"]]
-    pool = next((p for p in planner["pools"] if p["name"] == best["pool"]), None)
-    facts = [_as_good(plan), _by_accuracy(unit, plan)]
-    facts += [None] if pool is None else [_next(pool, best["n"]), _endless(pool)]
+    at_hand = best if best["pool"] else _at_hand(plan)
+    facts = [_not_trained(plan), _as_good(plan), _by_accuracy(unit, plan)]
+    if at_hand is not None:
+        pool = next(p for p in planner["pools"] if p["name"] == at_hand["pool"])
+        facts += [_next(pool, at_hand["n"]), _endless(pool)]
     facts.append(_where_it_pays(plans, unit["budgets"]))
     return Answer(
         _advice(plan),
@@ -83,6 +85,25 @@ def _advice(plan: dict[str, Any]) -> str:
         return f"Train {one}: a split of its budget is not worth it."
     verb = "is" if best["n"] == 1 else "are"
     return f"Open: so far {named(best)} {verb} best for {short(budget)} parameters."
+
+
+def _at_hand(plan: dict[str, Any]) -> dict[str, Any] | None:
+    """Find the best split among those of networks that were trained."""
+    trained = [each for each in plan["splits"] if each["pool"]]
+    return min(trained, key=lambda each: float(each["value"]), default=None)
+
+
+def _not_trained(plan: dict[str, Any]) -> str | None:
+    """Say what else is best where the best split is between two sizes."""
+    best, other = plan["splits"][plan["best"]], _at_hand(plan)
+    if best["pool"] or other is None:
+        return None
+    verb = "is" if other["n"] == 1 else "are"
+    return (
+        f"No network of {short(best['size'])} parameters was trained. Of the sizes at"
+        f" hand {named(other)} {verb} best: CNLL {shown(other['value'])} against"
+        f" {shown(best['value'])}."
+    )
 
 
 def _as_good(plan: dict[str, Any]) -> str | None:

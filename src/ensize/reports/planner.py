@@ -152,6 +152,8 @@ def _headline(plan: dict[str, Any]) -> str:
 
 def named(each: dict[str, Any]) -> str:
     """Name a split by its networks."""
+    if each["n"] == 1 and each["pool"]:
+        return f"one {each['pool']}"
     of = each["pool"] or f"{short(each['size'])} parameters"
     return f"{networks(each['n'])} of {of}"
 
