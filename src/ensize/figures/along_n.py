@@ -88,7 +88,7 @@ def _two_laws(found: Evidence) -> Drawn:
         style.log_n(axis, float(n.max()))
     axes[0, 0].set_ylabel("NLL (nats)")
     style.log_space(axes[0, 1], "distance to limit (nats)")
-    axes[0, 0].legend()
+    style.shared_legend(figure, axes[0, 0].get_lines()[::2])
     of = found.pools[k].pool
     size = "" if of.size is None else f" of {style.short(of.size)} parameters"
     caption = (

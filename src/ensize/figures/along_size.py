@@ -32,8 +32,8 @@ def sizes(found: Evidence) -> Drawn:
     drawn = draw_points(top, cut.size, cut.value, cut.law, style.DARK)
     top[0].get_lines()[1].set_label("CNLL")
     top[0].vlines(cut.size, cut.low, cut.high, color=style.DARK, lw=0.7)
-    top[0].legend(title="one network", title_fontsize=6)
-    top[0].set_ylabel("NLL (nats)")
+    style.shared_legend(figure, top[0].get_lines()[:2])
+    top[0].set_ylabel("NLL of one (nats)")
     style.log_space(top[1], "distance to limit (nats)")
     if cut.law is None:
         style.say_in(top[1], "no law holds")
@@ -91,7 +91,9 @@ def budgets(found: Evidence) -> Drawn:
             for n, b, value in zip(curve.n, total, curve.cnll, strict=True)
         ]
     style_of = {"color": "black", "marker": "."}
-    axes[0, 0].plot(cut.budget, cut.value, ls="none", label="best split", **style_of)
+    (best,) = axes[0, 0].plot(
+        cut.budget, cut.value, ls="none", label="best split", **style_of
+    )
     drawn = draw_points(axes[0], cut.budget, cut.value, cut.law, "black", again=False)
     if cut.law is None:
         style.say_in(axes[0, 1], "no law holds")
@@ -113,7 +115,7 @@ def budgets(found: Evidence) -> Drawn:
     axes[0, 0].set_xlim(float(plane.sizes[0]) / 1.3, 1.3 * reach)
     style.log_y(axes[0, 0], "CNLL (nats)")
     style.log_space(axes[0, 1], "distance to limit (nats)")
-    axes[0, 0].legend(loc="upper right")
+    style.shared_legend(figure, [best])
     style.key(figure, axes, plane.sizes.tolist(), "parameters s")
     law = "no law" if cut.law is None else law_said("CNLL", cut.law, "B")
     caption = (

@@ -101,7 +101,7 @@ def temperature_curves(found: Evidence) -> Drawn:
         # NLL far above CNLL is cut, or else nothing could be told apart below.
         axis.set_ylim(least - 0.15 * (most - least), most + 1.5 * (most - least))
     axes[0, 0].set_ylabel("NLL (nats)")
-    axes[0, 0].legend(loc="upper right", bbox_to_anchor=(1.02, 1.02))
+    style.shared_legend(figure, axes[0, 0].get_lines()[-1:])
     axes[0, 1].tick_params(labelleft=False)
     if len(lines) == 1:
         style.say_in(axes[0, 1], "sketches hold\nno other classes")

@@ -105,8 +105,8 @@ def optimal_splits(found: Evidence) -> Drawn:
     for i, (key, method, label) in enumerate(
         (
             ("true", "paper", "true"),
-            ("predicted", "paper", "predicted, method paper"),
-            ("predicted", "robust", "predicted, method robust"),
+            ("predicted", "paper", "method paper"),
+            ("predicted", "robust", "method robust"),
         )
     ):
         those = [each for each in records if each["method"] == method]
@@ -129,7 +129,7 @@ def optimal_splits(found: Evidence) -> Drawn:
     style.log_size(axis, budgets, label="budget n·s (parameters)")
     style.log_count(axis)
     axis.set_ylabel("networks n of the best split")
-    axis.legend(loc="upper left")
+    style.shared_legend(figure, axis.get_legend_handles_labels()[0])
     caption = (
         "Networks of the best split of each budget of parameters, as the networks not"
         " in a set of six show it, and as six networks of each size predict it:"

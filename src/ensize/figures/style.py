@@ -65,13 +65,7 @@ DARK, MIDDLE, PALE = "#33204f", "#21918c", "#9a9a9a"
 _SERIES = (DARK, MIDDLE, PALE, "#d0a000", "#884488", "#446688")
 _MARKERS = "osD^vP"
 # Round numbers in a decade, few to many.
-_STEPS = (
-    (1.0,),
-    (1.0, 3.0),
-    (1.0, 2.0, 5.0),
-    (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0),
-    tuple(np.arange(1, 10, 0.2).tolist()),
-)
+_STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0))
 _UNITS = (("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
@@ -113,7 +107,8 @@ def series(index: int) -> dict[str, Any]:
 def shared_legend(figure: Figure, handles: Sequence[Any]) -> None:
     """Put a legend of all axes above them."""
     longest = max(len(str(each.get_label())) for each in handles)
-    columns = max(1, min(len(handles), 56 // (longest + 8)))
+    # So many letters fit into a column, with seven for each handle.
+    columns = max(1, min(len(handles), 66 // (longest + 7)))
     figure.legend(handles=handles, loc="outside upper center", ncols=columns)
 
 
@@ -154,8 +149,9 @@ def log_n(
 def log_count(axes: Axes) -> None:
     """Make a number of networks the other axis, logarithmic with whole numbers."""
     axes.set_yscale("log", base=2)
-    doublings = range(math.ceil(math.log2(axes.get_ylim()[1])))
-    _plain(axes.yaxis, [2.0**i for i in doublings], 8)
+    high = max(axes.get_ylim()[1], 2.4)
+    axes.set_ylim(0.7, high)
+    _plain(axes.yaxis, [2.0**i for i in range(math.ceil(math.log2(high)))], 8)
 
 
 def log_x(axes: Axes, ticks: Sequence[float]) -> None:
@@ -179,9 +175,15 @@ def log_y(axes: Axes, label: str) -> None:
 
 
 def log_space(axes: Axes, label: str) -> None:
-    """Label a logarithmic axis of distances to a limit, in powers of two."""
+    """Make an axis of distances to a limit logarithmic, in powers of two if it is wide.
+
+    Of what is there already: to be called when all is drawn.
+    """
     axes.set_yscale("log", base=2)
     axes.set_ylabel(label)
+    low, high = axes.get_ylim()
+    if high < 8 * low:
+        _plain(axes.yaxis, _round_numbers(low, high, 3), 6)
 
 
 def heat(
@@ -226,7 +228,7 @@ def bar(
     found = figure.colorbar(shown, ax=axes, **where)
     found.set_label(label)
     if below:
-        found.locator = MaxNLocator(4)
+        found.locator = MaxNLocator(3)
         found.formatter = StrMethodFormatter("{x:.4g}")
         found.update_ticks()
     if isinstance(shown.norm, LogNorm):
@@ -279,19 +281,20 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Figure:
 
 
 def _round_numbers(low: float, high: float, least: int) -> list[float]:
-    """List round numbers between two, on a logarithmic scale, at least so many.
+    """List round numbers between two, for a logarithmic scale, at least so many.
 
-    >>> _round_numbers(2, 40, 3), _round_numbers(2, 9, 3)
-    ([3.0, 10.0, 30.0], [2.0, 3.0, 4.0, 5.0, 7.0])
+    >>> _round_numbers(2, 40, 3), _round_numbers(0.5, 1, 3)
+    ([3.0, 10.0, 30.0], [0.6, 0.75, 0.9])
     """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    inside: list[float] = []
     for steps in _STEPS:
         numbers = [m * 10.0**decade for decade in decades for m in steps]
         inside = [each for each in numbers if low <= each <= high]
         if len(inside) >= least:
-            break
-    return inside
+            return inside
+    # So narrow a scale is nearly linear.
+    evenly = MaxNLocator(least + 1).tick_values(low, high)
+    return [float(f"{each:.6g}") for each in evenly if low <= each <= high]
 
 
 def _edges(centers: Any) -> Floats:
