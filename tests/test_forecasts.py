@@ -206,6 +206,15 @@ def test_a_large_pool_is_read_at_some_points_only():
     assert found.curve.n.tolist() == [*range(1, 13), 14, 17, 20, 24, 29, 34, 40]
 
 
+def test_a_test_set_too_small_to_calibrate_on_is_called_so():
+    # Of these eight objects one half is all right, so that it chooses τ = 0.
+    pool = World(objects=8, margin=5.0, seed=1).predictions(4)
+    assert any("too little to choose" in each for each in forecast(pool).warnings)
+    other = World(objects=500, margin=5.0).predictions(4)
+    found = forecast(pool, calibrate_on=other)
+    assert not any("too little to choose" in each for each in found.warnings)
+
+
 # --- the luck of the test set -----------------------------------------------------
 
 
