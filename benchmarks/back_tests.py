@@ -143,7 +143,7 @@ def main() -> None:
     options.add_argument("stores", nargs="*", metavar="STORE")
     options.add_argument("--worlds", action="store_true", help="synthetic worlds too")
     options.add_argument("--least", type=int, default=48, help="networks of a pool")
-    options.add_argument("--networks", type=int, default=240, help="of each world")
+    options.add_argument("--networks", type=int, default=192, help="of each world")
     options.add_argument("--seed", type=int, default=0)
     given = options.parse_args()
     real = of_stores(given.stores, given.least, given.seed)
