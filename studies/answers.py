@@ -88,7 +88,7 @@ def laws(plane: Plane) -> None:
 def along_size(plane: Plane) -> None:
     """Print the laws along the size."""
     rows = []
-    for n in (1, 2, 4, 8):
+    for n in (n for n in (1, 2, 4, 8) if n <= plane.networks.max()):
         cut = plane.along_size(n)
         a, low, high = cut.exponent
         exponent = f"{a:.3f} ({low:.3f} to {high:.3f})" if cut.law else "–"
