@@ -1,8 +1,9 @@
-"""What the studies kept here answer: every table of docs/study.md.
+"""What the studies kept here answer: the tables of docs/study.md, as Markdown.
 
-    python studies/answers.py             # a minute
+    python studies/answers.py > docs/study-answers.md
 
-Nothing is trained; all is computed from the predictions in these folders.
+Nothing is trained; all is computed from the predictions in these folders, in some
+twenty seconds.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 def networks(plane: Plane, name: str) -> None:
     """Say how the networks of each width were trained, and how good one is."""
+    print("### The networks\n")
     study = Study.read(HERE / name)
     store = ensize.Store(HERE / name)
     rows = []
@@ -58,6 +60,7 @@ def networks(plane: Plane, name: str) -> None:
 
 def plane_table(plane: Plane, score: str) -> None:
     """Print the (n, s) plane."""
+    print(f"### The plane of {score}\n")
     rows = []
     for k, pool in enumerate(plane.names):
         curve = plane.curves[k]
@@ -68,6 +71,7 @@ def plane_table(plane: Plane, score: str) -> None:
 
 def laws(plane: Plane) -> None:
     """Print the laws of CNLL along n, by both methods, and their residuals."""
+    print("### Laws along n\n")
     rows = []
     for k, pool in enumerate(plane.names):
         curve = plane.curves[k]
@@ -87,6 +91,7 @@ def laws(plane: Plane) -> None:
 
 def along_size(plane: Plane) -> None:
     """Print the laws along the size."""
+    print("### Along the size\n")
     rows = []
     for n in (n for n in (1, 2, 4, 8) if n <= plane.networks.max()):
         cut = plane.along_size(n)
@@ -100,6 +105,7 @@ def along_size(plane: Plane) -> None:
 
 def along_budget(plane: Plane) -> None:
     """Print the best CNLL of each budget, its law and the memory-split advantage."""
+    print("### Along the budget, and the memory-split advantage\n")
     cut = plane.along_budget()
     print(f"Along B: {cut.verdict.sentence}.\n")
     head = ("budget", "best n", "pool", "CNLL", "90 %")
@@ -127,6 +133,7 @@ def along_budget(plane: Plane) -> None:
 
 def predictions(plane: Plane) -> None:
     """Print predicted and true optimal splits, and the test of joint laws."""
+    print("### Optimal splits predicted from six networks, and joint laws\n")
     rows = []
     for method in ("robust", "paper"):
         found = ensize.optimal_splits_test(plane, method=method)
@@ -146,9 +153,10 @@ def predictions(plane: Plane) -> None:
 
 def main() -> None:
     """Print everything."""
+    print("# Tables of the study\n\nPrinted by `python studies/answers.py`.\n")
     for name in (REGULARIZED, UNREGULARIZED):
         plane = plane_of(HERE / name)
-        print(f"\n## {name}\n")
+        print(f"## {name}\n")
         networks(plane, name)
         plane_table(plane, "cnll")
         plane_table(plane, "accuracy")
