@@ -19,7 +19,7 @@ from claimed import (
 from ensize import InputError, Predictions, Sketch, Store, fit
 from ensize.claims import CLAIMS, check_claims
 from ensize.claims.estimates import Estimate, interval, jackknife, most_striking
-from ensize.claims.points import along_temperature
+from ensize.claims.points import along_n, along_temperature
 from ensize.claims.rivals import EXPONENTIAL, LOGARITHMIC, POWER, fit_form
 from ensize.claims.verdicts import VERDICTS, Bounds
 from ensize.cli import app
@@ -27,6 +27,7 @@ from ensize.evidence import Evidence, evidence_of
 from ensize.forecasts import BackTest
 from ensize.predictions import Pool
 from ensize.profiles import Comparison
+from ensize.scores import score_ensembles, shares_of
 from ensize.splits import OptimalSplits
 from ensize.synthetic import Family, World
 
@@ -631,6 +632,19 @@ def test_points_have_less_of_the_luck_of_the_draw():
         at = np.flatnonzero(points.profile.temperature == 2.0)[0]
         drawn.append(points.profile.nll[at, 2] - exact)
         freed.append(points.rows[0, at, 2] - exact)
+    assert np.std(drawn) > 2 * np.sqrt(np.mean(np.square(freed)))
+
+
+def test_small_ensembles_that_were_not_drawn_are_known_nearly():
+    """Of 276 pairs 24 are drawn; the points come near to CNLL of all of them."""
+    pairs = np.array(list(itertools.combinations(range(24), 2)))
+    drawn, freed = [], []
+    for seed in range(4):
+        pool = World(objects=300, seed=seed).predictions(24)
+        exact = score_ensembles(pool, shares_of(pairs, 24)).cnll.mean()
+        (points,) = along_n(real(pool))
+        drawn.append(ensize.score(pool, n=[2]).cnll[0] - exact)
+        freed.append(points.rows[0, 1] - exact)
     assert np.std(drawn) > 2 * np.sqrt(np.mean(np.square(freed)))
 
 

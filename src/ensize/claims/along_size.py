@@ -9,7 +9,7 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.estimates import Estimate, jackknife, most_striking
-from ensize.claims.points import Floats, known_below, known_plane, with_and_without
+from ensize.claims.points import FEW, Floats, known_below, known_plane, with_and_without
 from ensize.claims.verdicts import Bounds, Contradiction, claim
 from ensize.laws import Fits, fit_many
 from ensize.planes.sizes import CLOSE, PRIOR
@@ -40,7 +40,7 @@ def _along_size(plane: Plane, n: int) -> list[Floats]:
         at = int(np.flatnonzero(curve.n == n)[0])
         assert curve.cnll_without is not None  # noqa: S101 # planes score all subsets
         points, without = curve.cnll[at], curve.cnll_without[:, at]
-        rows.append(with_and_without(n, points, without))
+        rows.append(with_and_without(n, points, without, FEW))
     return rows
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.estimates import Estimate, interval, jackknife
-from ensize.claims.points import Floats, known_plane, with_and_without
+from ensize.claims.points import FEW, Floats, known_plane, with_and_without
 from ensize.claims.verdicts import Bounds, Contradiction, claim, counted
 from ensize.laws import fit_many
 from ensize.planes.budgets import candidates, measured
@@ -76,7 +76,7 @@ def _along_budget(plane: Plane, budgets: Floats) -> list[Floats]:
         off = without - without.mean(axis=0)
         before_last = curve.n == curve.n[~last].max()
         without[:, last] = curve.cnll[last] + off[:, before_last]
-        rows = with_and_without(curve.n, curve.cnll, without)
+        rows = with_and_without(curve.n, curve.cnll, without, FEW)
         read = luck.between(rows, n.clip(1))
         tables.append(np.where(n > 0, read, np.inf))
     return tables

@@ -14,9 +14,15 @@ import numpy as np
 
 from ensize.checks import InputError
 from ensize.claims.verdicts import counted
+from ensize.draws import balanced, subsets
 from ensize.laws import Fits, fit_many
+from ensize.scores import shares_of
+from ensize.scores.search import sketch_of
+from ensize.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ensize.curves import Curve
     from ensize.evidence import Evidence
     from ensize.planes import Plane
@@ -30,6 +36,10 @@ _LEAST = 4
 # A gain or a fall below this, in nats, is none, and must not be divided by.
 _NO_GAIN = 1e-12
 _SAME = 1e-9
+# Of ensembles up to this size so many, nearly, tell how lucky those drawn were.
+FEW, _MANY = 4, 1000
+# Objects that are worked on at a time.
+_BLOCK = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +75,56 @@ class Points:
         return logs
 
 
-def with_and_without(n: Any, points: Floats, without: Floats) -> Floats:
+def with_and_without(n: Any, points: Floats, without: Floats, few: int) -> Floats:
     """Put the points of a pool above those without each of its networks.
 
-    The mean of the latter knows, to second order, the ensembles that were not drawn:
-    from three networks on it takes the place of the points, as it has less of the luck
-    of the draw, which bends a curve. For pairs the second order is not enough.
+    The mean of the latter knows, to second order, the ensembles that were not drawn.
+    Of more than a few networks it takes the place of the points, as it has less of the
+    luck of the draw, which bends a curve; of fewer the second order is not enough.
     """
     middle = without.mean(axis=0)
-    points = np.where(n > 2, middle, points)
+    points = np.where(n > few, middle, points)
     return np.concatenate([points[None], points + without - middle])
+
+
+def points_of(evidence: Evidence, k: int) -> Floats:
+    """Read CNLL of a pool along n, small ensembles freed of the luck of the draw.
+
+    CNLL of an ensemble is nearly its NLL at the temperature that is best for its size,
+    and this is cheap: of n = 2 to 4 a thousand ensembles tell it, and by how much those
+    that were drawn are better or worse than most.
+    """
+    curve = evidence.curve(k)
+    points, l = curve.cnll.copy(), curve.networks
+    few = [
+        n
+        for n in curve.n.tolist()
+        if 1 < n <= FEW and math.comb(l, n) > len(subsets(l, n))
+    ]
+    if not few or curve.options.get("apply", "before") != "before":
+        return points
+    pool = evidence.pools[k]
+    kept = [i for i, label in enumerate(pool.labels) if label not in curve.odd]
+    sketch = sketch_of(pool if len(kept) == pool.networks else pool.choose(kept))
+    grid = np.log(sketch.grid.inverse_temperatures)
+    for n in few:
+        at = int(np.flatnonzero(curve.n == n)[0])
+        node = int(np.abs(grid + math.log(curve.temperature[at])).argmin())
+        logs = np.stack([each[node : node + 1][0] for each in sketch.rows])
+        p = np.exp(logs.astype(np.float64) - logs.max(axis=0))
+        drawn = subsets(l, n, curve.options["seed"])
+        others = balanced(l, n, _MANY, curve.options["seed"] + 1)
+        points[at] += _nll(p, others) - _nll(p, drawn)
+    return points
+
+
+def _nll(p: Floats, members: NDArray[np.intp]) -> float:
+    """Average NLL of ensembles, up to what is the same for all of them."""
+    shares = shares_of(members, len(p))
+    with one_blas_thread():
+        parts = np.array_split(np.arange(p.shape[1]), 1 + p.shape[1] // _BLOCK)
+        total = sum(np.log(shares @ p[:, part]).sum() for part in parts)
+    return float(-total / (len(shares) * p.shape[1]))
 
 
 def known_below(curve: Curve) -> float:
@@ -103,7 +153,8 @@ def along_n(evidence: Evidence) -> tuple[Points, ...]:
             if np.ptp(curve.cnll[some]) < _SAME:
                 continue
             n = curve.n[some].astype(np.float64)
-            rows = with_and_without(n, curve.cnll[some], without[:, some])
+            points = points_of(evidence, k)[some]
+            rows = with_and_without(n, points, without[:, some], FEW)
             size = float(evidence.sizes[k])
             found.append(Points(pool.pool.name, size, n, rows, fit_many(n, rows)))
         return tuple(found)
@@ -170,7 +221,7 @@ def along_temperature(evidence: Evidence) -> tuple[Tempered, ...]:
             n = profile.n[some].astype(np.float64)
             without = np.swapaxes(profile.nll_without, 0, 1)
             points = profile.nll[:, some]
-            rows = with_and_without(n, points, without[:, :, some])
+            rows = with_and_without(n, points, without[:, :, some], 2)
             laws = fit_many(n, rows.reshape(-1, len(n)))
             columns = (laws.limit, laws.gain, laws.exponent, laws.rmse)
             tables = [each.reshape(rows.shape[:2]) for each in columns]
