@@ -32,12 +32,13 @@ def written(tmp_path):
     return write
 
 
-def test_the_digits_are_those_of_scikit_learn():
+@pytest.mark.parametrize(("name", "trained"), [("digits", 1280), ("few-digits", 128)])
+def test_the_digits_are_those_of_scikit_learn(name, trained):
     from sklearn.datasets import load_digits
 
-    data = load_data("digits")
+    data = load_data(name)
     truth = load_digits()
-    assert (len(data.y_train), len(data.y_test)) == (1280, 517)
+    assert (len(data.y_train), len(data.y_test)) == (trained, 1797 - trained)
     assert (data.classes, data.shape, data.pictures) == (10, (64,), False)
     ours = np.vstack([data.x_train, data.x_test]), np.r_[data.y_train, data.y_test]
     order = np.random.default_rng(0).permutation(1797)

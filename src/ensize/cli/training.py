@@ -165,7 +165,7 @@ def _print_result(
     left = result.runs - result.done - result.failed
     say(
         f"{result.done} of {result.runs} networks are in {store}, {result.trained} of"
-        f" them trained now, in {_duration(result.seconds)}."
+        f" them trained now, in {duration(result.seconds)}."
     )
     if result.stopped:
         say(
@@ -209,13 +209,13 @@ def _print_costs(
             [
                 *(each.pool, each.size, each.runs, each.missing, each.trials),
                 *(each.together, each.way, _memory(each.bytes)),
-                _duration(each.seconds),
+                duration(each.seconds),
             ]
             for each in found
         ],
     )
     say(
-        f"In all about {_duration(seconds)} on one device, by one measured step of each"
+        f"In all about {duration(seconds)} on one device, by one measured step of each"
         " width. Nothing was trained."
     )
 
@@ -230,10 +230,10 @@ def _memory(size: float) -> str:
     return f"{size / 2**20:,.0f} MiB" if size < 2**30 else f"{size / 2**30:,.1f} GiB"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Say a time as people do.
 
-    >>> _duration(0.4), _duration(75), _duration(5000), _duration(1e6)
+    >>> duration(0.4), duration(75), duration(5000), duration(1e6)
     ('0.4 s', '1 min 15 s', '1 h 23 min', '11 d 14 h')
     """
     if seconds < 59.95:
@@ -264,7 +264,7 @@ def shown_training() -> Iterator[Progress | None]:
             return
         said = now
         left = (now - since) * (1 - share) / (share - first)
-        sys.stderr.write(f"{what}: {share:.0%}, about {_duration(left)} left\n")
+        sys.stderr.write(f"{what}: {share:.0%}, about {duration(left)} left\n")
         sys.stderr.flush()
 
     yield tell

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-DATASETS = (*LAYOUTS, "digits")
-# Of the 1,797 digits, ten batches of 128 are to train on.
-_TRAINED = 1280
+# Of the 1,797 digits so many are to train on: ten batches of 128, or so few that the
+# others are enough, and hard enough, to tell good networks from better ones.
+_TRAINED = {"digits": 1280, "few-digits": 128}
+DATASETS = (*LAYOUTS, *_TRAINED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +93,8 @@ def load_data(dataset: str, *, folder: str | os.PathLike[str] | None = None) -> 
     Parameters
     ----------
     dataset
-        "cifar10", "cifar100" or "digits"; or the path of an .npz file with the arrays
-        x_train, y_train, x_test and y_test.
+        "cifar10", "cifar100", "digits" or "few-digits"; or the path of an .npz file
+        with the arrays x_train, y_train, x_test and y_test.
     folder
         Where CIFAR's binary files are; without it they are downloaded once. A file
         of arrays is looked for there too.
@@ -104,8 +105,8 @@ def load_data(dataset: str, *, folder: str | os.PathLike[str] | None = None) -> 
         if place is not None and not path.exists() and (place / path).exists():
             path = place / path
         return _of_arrays(path)
-    if one_of("dataset", dataset, DATASETS) == "digits":
-        return _digits()
+    if one_of("dataset", dataset, DATASETS) in _TRAINED:
+        return _digits(dataset)
     return Data(dataset, **read_cifar(dataset, place))
 
 
@@ -140,7 +141,7 @@ def normalization(
     return mean.astype(np.float32), deviation.astype(np.float32)
 
 
-def _digits() -> Data:
+def _digits(name: str) -> Data:
     """Read the digits that come with scikit-learn: its file, without importing it."""
     found = importlib.util.find_spec("sklearn")
     if found is None or found.origin is None:
@@ -154,9 +155,9 @@ def _digits() -> Data:
             gzip.decompress(path.read_bytes()).splitlines(), np.float32, delimiter=","
         )
     order = np.random.default_rng(0).permutation(len(table))
-    trained, tested = table[order[:_TRAINED]], table[order[_TRAINED:]]
+    trained, tested = np.split(table[order], [_TRAINED[name]])
     return Data(
-        "digits",
+        name,
         *(np.ascontiguousarray(trained[:, :-1]), trained[:, -1].astype(np.int64)),
         *(np.ascontiguousarray(tested[:, :-1]), tested[:, -1].astype(np.int64)),
         classes=10,
