@@ -13,7 +13,7 @@ help:  ## say what can be made
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,figures]' --group dev --group docs
 	touch $@
 
-demo: .venv/ready  ## the main job, from predictions to a law, on a world whose answer is known
+demo: .venv/ready  ## the main job: a thousand networks, their laws, the best split; about a minute
 	$(BIN)/ensize demo -o demo
 
 test: lint  ## lint, types and every test that is not slow

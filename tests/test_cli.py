@@ -218,17 +218,6 @@ def test_status_and_verify_tell_what_is_there_and_what_is_damaged(tmp_path):
     assert "damaged: pools/small/1.safetensors" in out
 
 
-def test_the_demo_leaves_a_store_for_the_other_verbs(tmp_path):
-    code, out, _ = run("demo", "-o", tmp_path, "--networks", "8")
-    assert code == 0
-    assert "nobody trained" in out
-    assert "From six networks: CNLL_n = " in out
-    again, second, _ = run("demo", "-o", tmp_path, "--networks", "8")
-    assert (again, second) == (0, out)
-    code, out, _ = run("score", tmp_path / "store", "--n", "1,8")
-    assert code == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -340,8 +329,9 @@ def test_the_module_runs_as_a_program():
     assert "score" in done.stdout
 
 
-def test_a_reader_who_leaves_early_gets_no_traceback(tmp_path):
-    command = f"{sys.executable} -m ensize demo -o {tmp_path} --networks 6 | head -1"
+def test_a_reader_who_leaves_early_gets_no_traceback(pool):
+    given = f"{pool}/run-*.npy --targets {pool}/targets.npy"
+    command = f"{sys.executable} -m ensize score {given} | head -1"
     done = subprocess.run(
         command, shell=True, capture_output=True, text=True, check=True
     )
