@@ -145,7 +145,6 @@ def better_ahead(evidence: Evidence) -> tuple[Estimate, str]:
         first, rest = np.isin(each.n, PAPER_SIZES), each.n > PAPER_SIZES[-1]
         if first.sum() < len(PAPER_SIZES) or each.n.max() < 6:
             continue
-
         fits = [fit_form(form, each.n[first], each.rows[:, first]) for form in FORMS]
         off = [1 - found(each.n[rest]) / each.rows[:, rest] for found in fits]
         objectives.append([np.sqrt(np.mean(left**2, axis=1)) for left in off])
