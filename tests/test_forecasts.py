@@ -446,7 +446,7 @@ def test_what_makes_no_forecast_is_refused(pool, options, said):
 @pytest.mark.parametrize(
     ("pool", "options", "said"),
     [
-        (SIX, {}, "has 6 networks, but a back-test from sets of 6 needs at least 14"),
+        (SIX, {}, "has 6 networks, but a back-test from sets of 6 needs 14 or more"),
         ([], {}, "was given no pool"),
         ("store", {}, "was given str"),
         ([SIX, "x"], {}, "was given str"),
@@ -455,7 +455,8 @@ def test_what_makes_no_forecast_is_refused(pool, options, said):
         (SIX, {"methods": []}, "methods is empty"),
         (SIX, {"truth": [1.0, 2.0]}, "truth has 2 values for 4 numbers"),
         ([SIX, SIX], {"calibrate_on": SIX}, "belongs to one pool"),
-        (SIX, {"to": [math.inf]}, "give a larger pool"),
+        (SIX, {"to": [math.inf]}, "give finite numbers"),
+        (SIX, {"calibrate_on": TWO}, "are of 2 networks, but the pool has 6"),
     ],
 )
 def test_what_cannot_be_back_tested_is_refused(pool, options, said):
@@ -537,7 +538,7 @@ def test_the_verb_back_tests_the_large_pools_of_a_store(store):
         (["--to", "many"], "--to is 'many'; give whole numbers with commas"),
         (["--level", "1"], "level is 1.0; give a number between 0 and 1"),
         (["--within", "-1%"], "within is '-1%'"),
-        (["--back-test"], "needs at least 14; give a larger pool"),
+        (["--back-test"], "needs 14 or more; give a larger pool"),
         (["--back-test", "--objects"], "leave --objects and --equivalent away"),
         (["--calibrate-targets", "x.npy"], "--calibrate-targets goes with"),
         (["--equivalent", "nan"], "score is nan; give a CNLL"),

@@ -8,6 +8,7 @@ points, by least squares.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from ensize.sketches import Sketch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from ensize.forecasts.outcomes import Forecast
     from ensize.predictions import Progress
@@ -106,6 +107,17 @@ def back_test(
             f"calibrate_on belongs to one pool, but there are {len(given)}; back-test"
             " them one at a time"
         )
+    if calibrate_on is not None and calibrate_on.networks != given[0].networks:
+        raise InputError(
+            f"the predictions to calibrate on are of {calibrate_on.networks} networks,"
+            f" but the pool has {given[0].networks}; give the same networks in the same"
+            " order"
+        )
+    if truth is None and not np.isfinite(sizes).any():
+        raise InputError(
+            "to is inf, but no pool tells the truth of endlessly many networks; give"
+            " finite numbers"
+        )
     known = None
     if truth is not None:
         known = np.atleast_1d(viewed("truth", truth).astype(np.float64))
@@ -133,78 +145,94 @@ def _test(
     pool: Source,
     sizes: Floats,
     known: Floats | None,
-    calibrate_on: Source | None,
+    separate: Source | None,
     options: dict[str, Any],
     progress: Progress | None,
 ) -> BackTest:
     """Back-test one pool."""
-    how = {"apply": options["apply"], "seed": options["seed"], "keep_odd": True}
+    how = {"apply": options["apply"], "seed": options["seed"]}
     odd: tuple[str, ...] = ()
     warnings: list[str] = []
     if not options["keep_odd"]:
-        first = score(pool, n=[1], **(how | {"keep_odd": False}), progress=progress)
+        first = score(pool, n=[1], **how, progress=progress)
         odd = first.odd
         warnings += first.warnings
-    left = [i for i, label in enumerate(pool.labels) if label not in odd]
-    pool = pool.choose(left)
-    separate = None if calibrate_on is None else calibrate_on.choose(left)
+        left = [i for i, label in enumerate(pool.labels) if label not in odd]
+        pool = pool.choose(left)
+        separate = None if separate is None else separate.choose(left)
     if options["apply"] == "before":
         pool = sketch_of(pool, progress=progress)
-    few, total = options["networks"], pool.networks
-    asked = np.ones(len(sizes), bool) if known is not None else sizes <= total - few
-    if total < few or not asked.any():
-        more = few if known is not None else few + int(min(sizes.min(), 2**53))
-        raise InputError(
-            f"pool {pool.pool.name!r} has {total} networks, but a back-test from sets"
-            f" of {few} needs at least {more}; give a larger pool"
-        )
-    if not asked.all():
-        listed = ", ".join(f"{n:g}" for n in sizes[~asked])
-        warnings.append(
-            f"pool {pool.pool.name!r} has {total} networks, too few to know the truth"
-            f" of {listed}: left out"
-        )
+    few, methods = options["networks"], options["methods"]
+    asked = _asked(pool, sizes, few, warnings, exact=known is not None)
     sizes = sizes[asked]
-    sets = disjoint(total, few, options["seed"])
-    rows: dict[str, list[Any]] = {method: [] for method in (*options["methods"], LINE)}
+    sets = disjoint(pool.networks, few, options["seed"])
+    rows: dict[str, list[Any]] = {method: [] for method in (*methods, LINE)}
     truths = []
     for done, members in enumerate(sets):
         if progress is not None:
             progress(f"back-testing {pool.pool.name}", done / len(sets))
-        on = {**how, "calibrate_on": separate and separate.choose(members)}
-        few_alone = pool.choose(members)
+        few_alone, on = _part(pool, separate, members)
         made = {
-            method: forecast(few_alone, to=sizes, method=method, **on)
-            for method in dict.fromkeys(("robust", *options["methods"]))
+            method: forecast(few_alone, to=sizes, method=method, **how, **on)
+            for method in dict.fromkeys(("robust", *methods))
         }
-        for method in options["methods"]:
+        for method in methods:
             rows[method].append(_read(made[method], sizes, options["level"]))
         rows[LINE].append(_line(made["robust"], sizes))
         if known is None:
-            others = np.setdiff1d(np.arange(total), members)
-            on["calibrate_on"] = separate and separate.choose(others)
-            rest = score(pool.choose(others), n=sizes.astype(int).tolist(), **on)
-            truths.append((rest.cnll, rest.cnll_se))
+            others = np.setdiff1d(np.arange(pool.networks), members)
+            rest, on = _part(pool, separate, others)
+            curve = score(rest, n=sizes.astype(int).tolist(), **how, **on)
+            truths.append((curve.cnll, curve.cnll_se))
         else:
-            truths.append((known[asked], np.zeros(asked.sum())))
+            truths.append((known[asked], np.zeros(len(sizes))))
     cnll, error = (np.array(each) for each in zip(*truths, strict=True))
-    found = {}
-    for method, each in rows.items():
-        value, half, bound = (np.array(column) for column in zip(*each, strict=True))
-        found[method] = (value - cnll, half, bound)
+    found = {
+        method: [np.array(column) for column in zip(*each, strict=True)]
+        for method, each in rows.items()
+    }
     return BackTest(
         pool=pool.pool.name,
-        networks=total,
+        networks=pool.networks,
         members=few,
         n=sizes,
         truth=cnll.mean(axis=0),
         truth_se=error.mean(axis=0),
-        errors={method: each[0] for method, each in found.items()},
+        errors={method: each[0] - cnll for method, each in found.items()},
         halves={method: each[1] for method, each in found.items()},
         at_bound={method: each[2] for method, each in found.items()},
         odd=odd,
         warnings=tuple(warnings),
     )
+
+
+def _asked(
+    pool: Source, sizes: Floats, few: int, warnings: list[str], *, exact: bool
+) -> NDArray[np.bool_]:
+    """Tell of which numbers of networks the truth can be known."""
+    name, total = pool.pool.name, pool.networks
+    asked = sizes <= (math.inf if exact else total - few)
+    if total < few or not asked.any():
+        least = few if exact else few + int(sizes.min())
+        raise InputError(
+            f"pool {name!r} has {total} networks, but a back-test from sets of {few}"
+            f" needs {least} or more; give a larger pool"
+        )
+    if not asked.all():
+        listed = ", ".join(f"{n:g}" for n in sizes[~asked])
+        warnings.append(
+            f"pool {name!r} has {total} networks, too few to know the truth of"
+            f" {listed}: left out"
+        )
+    return asked
+
+
+def _part(
+    pool: Source, separate: Source | None, networks: NDArray[np.intp]
+) -> tuple[Source, dict[str, Any]]:
+    """Choose networks of a pool, and what is calibrated on of the same."""
+    others = None if separate is None else separate.choose(networks)
+    return pool.choose(networks), {"calibrate_on": others, "keep_odd": True}
 
 
 def _read(made: Forecast, n: Floats, level: float) -> tuple[Floats, Floats, bool]:
