@@ -265,15 +265,14 @@ def _decide(
             " size"
         )
     else:
-        rest, by = found[rival.best], [rival.advantage, low, high]
-        which = "better" if rival.advantage >= 0 else "worse"
-        if which == "worse":
-            by = [-rival.advantage, -high, -low]
+        rest, ahead = found[rival.best], rival.advantage
+        how = f"better by {ahead:.4f}{unit} ({low:.4f} to {high:.4f})"
+        if ahead < 0:
+            how = f"worse by {-ahead:.4f}{unit} ({-high:.4f} to {-low:.4f})"
         sentence = (
             f"{rest.n} networks of {_named(rest)} against one of {_amount(budget)}"
-            f" {cost}: {rival.value:.4f} against {rival.single:.4f}, {which} by"
-            f" {by[0]:.4f}{unit} ({by[1]:.4f} to {by[2]:.4f}); better by more than the"
-            f" tolerance of {tolerance:.2g} with probability"
+            f" {cost}: {rival.value:.4f} against {rival.single:.4f}, {how}; better"
+            f" by more than the tolerance of {tolerance:.2g} with probability"
             f" {np.mean(rival.ahead > tolerance):.2f}"
         )
     return Splits(
