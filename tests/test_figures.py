@@ -21,8 +21,7 @@ from ensize.planes import plane_of
 from ensize.profiles import compare, profile
 from ensize.splits import optimal_splits_test
 from ensize.synthetic import Family, World
-
-mpl = pytest.importorskip("matplotlib")
+from reference import make_pool
 
 SIZES = (20_123, 40_456, 80_789, 161_234)
 UNREGULARIZED = ("unregularized-plane", "unregularized-laws")
@@ -447,7 +446,7 @@ def test_files_hold_the_figure_its_data_and_what_it_says(stores, tmp_path):
         only=["curves", "elsewhere"],
         formats=["pdf", "svg", "png", "svg"],
     )
-    curves, elsewhere = written
+    curves, elsewhere = written.figures
     assert [path.name for path in curves.files] == [
         *("curves.pdf", "curves.svg", "curves.png")
     ]
@@ -482,7 +481,7 @@ def test_names_of_stores_make_no_paths(stores, tmp_path):
         for name in ("../../up", "up", "<script>", "///")
     ]
     written = write_all(hostile, tmp_path / "out", only=["timing"])
-    names = sorted(path.name for each in written for path in each.files)
+    names = sorted(path.name for each in written.figures for path in each.files)
     assert names == [
         "timing-script.png",
         "timing-store.png",
@@ -583,3 +582,17 @@ def test_a_plane_in_memory_is_drawn_without_a_store():
     found = draw("plane", evidence_of(pools, "memory"))
     values = column(found.records, "cnll", n=4)
     assert values == pytest.approx(plane_of(pools).at(4))
+
+
+def test_a_reader_is_told_of_networks_that_were_left_out(tmp_path):
+    """An album and its verb say it, without a remedy that they do not have."""
+    logits, targets = make_pool(6, 80, 3)
+    logits[4] = 5 * np.random.default_rng(0).normal(size=logits[4].shape)
+    store = Store(tmp_path / "mine")
+    for seed in range(6):
+        store.add("pool", seed, logits[seed], targets)
+    done = run(tmp_path / "mine", "-o", tmp_path / "out", "--only", "curves")
+    assert done.exit_code == 0, done.output
+    assert "mine: 1 of 6 networks" in done.stderr.replace("\n", " ")
+    assert "pool/4" in done.stderr
+    assert "--keep-odd" not in done.output

@@ -107,6 +107,17 @@ class Evidence:
         return all(x == 0 for x in decays) and all(not x for x in drops)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know of whatever rests on this evidence."""
+        if self.plane is None:
+            said = [w for k in range(len(self.pools)) for w in self.curve(k).warnings]
+        else:
+            said = list(self.plane.warnings)
+        # There is no such option where evidence is asked.
+        plain = (each.removesuffix("; keep them with --keep-odd") for each in said)
+        return tuple(f"{self.name}: {each}" for each in dict.fromkeys(plain))
+
+    @property
     def temperatures(self) -> Floats:
         """The paper's temperatures for such networks."""
         return WIDE if self.unregularized else TEMPERATURES

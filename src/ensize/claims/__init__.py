@@ -123,15 +123,5 @@ def check_claims(
         answers.append(each.answer(about))
     if progress is not None:
         progress("asking for claims", 1.0)
-    return Claims(tuple(answers), _warnings(studies), {"only": only, "level": 0.9})
-
-
-def _warnings(studies: Sequence[Evidence]) -> tuple[str, ...]:
-    found: list[str] = []
-    for each in studies:
-        if each.plane is None:
-            said = [w for k in range(len(each.pools)) for w in each.curve(k).warnings]
-        else:
-            said = list(each.plane.warnings)
-        found += [f"{each.name}: {sentence}" for sentence in dict.fromkeys(said)]
-    return tuple(found)
+    warnings = tuple(each for study in studies for each in study.warnings)
+    return Claims(tuple(answers), warnings, {"only": only, "level": 0.9})

@@ -54,11 +54,12 @@ def figures(
     names = [name.strip() for each in only or () for name in each.split(",")]
     formats = [each.value for each in format or (Format.PNG,)]
     with shown_progress() as progress:
-        written = write_all(
+        album = write_all(
             stores, output, only=names or None, formats=formats, progress=progress
         )
-    drawn = [each for each in written if each.skipped is None]
-    skipped = [each for each in written if each.skipped is not None]
+    drawn = [each for each in album.figures if each.skipped is None]
+    skipped = [each for each in album.figures if each.skipped is not None]
+    warn(album.warnings)
     if as_json:
         print_json(
             {
@@ -79,7 +80,7 @@ def figures(
                     {"name": each.name, "store": each.store, "reason": each.skipped}
                     for each in skipped
                 ],
-                "warnings": [],
+                "warnings": album.warnings,
                 "options": {
                     "stores": [str(each) for each in stores],
                     "output": str(output),

@@ -23,7 +23,7 @@ from ensize.figures import (
     timing,
 )
 from ensize.figures.drawings import REGISTERED, Drawing, Drawn, Lacking
-from ensize.figures.files import FORMATS, Folder, Written
+from ensize.figures.files import FORMATS, Album, Folder, Written
 from ensize.figures.style import RC
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DRAWINGS",
     "FORMATS",
+    "Album",
     "Drawing",
     "Drawn",
     "Lacking",
@@ -97,7 +98,7 @@ def write_all(
     only: Sequence[str] | None = None,
     formats: Sequence[str] = ("png",),
     progress: Progress | None = None,
-) -> tuple[Written, ...]:
+) -> Album:
     """Draw all figures, or some, into a folder, with their data and captions.
 
     Parameters
@@ -122,7 +123,8 @@ def write_all(
     for drawing, of, drawn in draw_each(evidence, only=only, progress=progress):
         place.write(drawing, of, drawn, named=len(evidence) > 1)
     place.write_captions()
-    return tuple(place.written)
+    warnings = tuple(each for found in evidence for each in found.warnings)
+    return Album(tuple(place.written), warnings)
 
 
 def draw_each(

@@ -63,6 +63,14 @@ class Written:
         return self.data.stem if self.data is not None else self.name
 
 
+@dataclass(frozen=True)
+class Album:
+    """All figures that were asked for, and what a reader of them should know."""
+
+    figures: tuple[Written, ...]
+    warnings: tuple[str, ...]
+
+
 class Folder:
     """The folder that figures go into, made if it is not there."""
 
