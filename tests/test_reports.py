@@ -224,8 +224,18 @@ def test_a_budget_asked_for_is_answered_first(store, tmp_path, monkeypatch):
     # By default it would be 200k, of which the best are four of one pool.
     assert made.headlines["small"].startswith("Train 2 networks of 61.73 k param")
     assert split(store, 123_456).best.n == 2
-    small = report(store, tmp_path / "b.html", budgets=[7])
-    assert "cannot be planned" in small.headlines["small"]
+
+
+def test_a_budget_that_one_store_cannot_plan_is_said_to_be(
+    store, tmp_path, monkeypatch
+):
+    quicken(monkeypatch)
+    larger = make_store(tmp_path / "larger", networks=(0, 0, 4, 4), name="larger")
+    with pytest.raises(InputError, match="smallest network takes 25,000"):
+        report([store, larger], tmp_path / "a.html", budgets=[7])
+    made = report([store, larger], tmp_path / "a.html", budgets=[50_000])
+    assert "cannot" not in made.headlines["small"]
+    assert made.headlines["larger"] == "50 k parameters cannot be planned."
 
 
 def test_one_pool_without_sizes_is_answered_by_its_forecast(tmp_path, monkeypatch):

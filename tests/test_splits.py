@@ -7,6 +7,7 @@ import pytest
 from ensize import (
     InputError,
     Predictions,
+    Sketch,
     joint_law_test,
     optimal_splits_test,
     plane_of,
@@ -236,6 +237,13 @@ def test_accuracy_of_too_few_networks_is_said_to_be_unknown():
     few = plane_from(PAY, 3, SIZES[:2])
     with pytest.raises(InputError, match="too few networks to measure the accuracy"):
         split(few, 1_000_000, score="accuracy")
+
+
+def test_sketches_have_no_accuracy(plane):
+    sketches = plane_of([Sketch.of(pool) for pool in plane.pools])
+    assert split(sketches, 100_000).best.n == split(plane, 100_000).best.n
+    with pytest.raises(InputError, match="accuracy of sketches is unknown"):
+        split(sketches, 100_000, score="accuracy")
 
 
 # Predicted against true.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ensize.predictions import Progress
+    from ensize.reports.studies import Study
 
     Folder = str | os.PathLike[str]
 
@@ -95,12 +96,28 @@ def report(
     if not given:
         raise InputError("there are no stores to report on; give at least one")
     studies = read_studies([Path(each) for each in given], progress=progress)
+    _check_budgets(asked, studies)
     options = {"within": "0.5%", "budgets": asked, "title": title}
     drawn = importlib.util.find_spec("matplotlib") is not None
     page = page_of(studies, options, drawn=drawn, progress=progress)
     content = page.html.encode("utf-8")
     _replace(path, content)
     return Report(path, len(content), page.headlines, page.warnings, options)
+
+
+def _check_budgets(budgets: Sequence[float], studies: Sequence[Study]) -> None:
+    """Refuse budgets that none of the studies can plan."""
+    least = [int(each.planes[0].sizes[0]) for each in studies if each.whole]
+    if budgets and not least:
+        raise InputError(
+            f"budgets cannot be planned: {studies[0].evidence.lacking}; leave them out"
+        )
+    for each in budgets:
+        if each < min(least):
+            raise InputError(
+                f"the budget is {each:,.10g} parameters, but the smallest network takes"
+                f" {min(least):,}; give at least that"
+            )
 
 
 def _replace(path: Path, content: bytes) -> None:

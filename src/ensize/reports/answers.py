@@ -52,7 +52,7 @@ def _how_large(study: Study, planner: dict[str, Any]) -> Answer:
     plan = plans[unit["start"]]
     if "reason" in plan:
         return Answer(
-            f"{short(unit['budgets'][unit['start']])} parameters cannot be planned",
+            f"{short(unit['budgets'][unit['start']])} parameters cannot be planned.",
             sentence(plan["reason"]),
             (),
             study.planes[0].warnings,

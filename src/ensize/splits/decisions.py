@@ -206,6 +206,11 @@ def split(
             seed=seed,
             progress=progress,
         )
+    if np.isnan([getattr(each, score)[0] for each in plane.curves]).any():
+        raise InputError(
+            f"the {score} of sketches is unknown, for they hold the probability of the"
+            " true class only; score by cnll, or record logits"
+        )
     read = measured(plane, score)
     if score == "cnll":
         read = forecasting(plane, read, method)
