@@ -36,8 +36,9 @@ _GAPS = np.r_[np.geomspace(1e-12, 1e-4, 48, endpoint=False), np.geomspace(1e-4, 
 # Curves times nodes that are looked at in one go.
 _AT_ONCE = 256
 
-# From the distance of two nodes down to the last bit.
-_HALVINGS = 54
+# Enough to halve the distance of two nodes down to the last bit, and then some.
+_STEPS = 80
+_EPS = float(np.finfo(np.float64).eps)
 
 # The part of the least y below which a number is rounding.
 ROUNDING = 1e-12
@@ -182,12 +183,46 @@ def _minima(
         slopes = slope(np.repeat(some, count), each)
         rises[start : start + many] = slopes.reshape(len(some), count) > 0
     node, curve = np.nonzero(~rises[:-1] & rises[1:])
-    low, high, chosen = nodes[node], nodes[node + 1], curves.take(curve)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        beyond = slope(middle, chosen) > 0
-        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
-    return (low + high) / 2, curve
+    return _roots(slope, nodes[node], nodes[node + 1], curves.take(curve)), curve
+
+
+def _roots(
+    slope: Callable[[Any, Curves], Floats], low: Floats, high: Floats, curves: Curves
+) -> Floats:
+    """Find where each slope changes its sign, to the last bit.
+
+    Chandrupatla's method: inverse quadratic interpolation where the last three points
+    are fit for it, halving elsewhere. `new` and `other` bracket the root.
+    """
+    roots, left = high.copy(), np.arange(len(high))
+    new, other, part = high, low, np.full_like(high, 0.5)
+    f_new, f_other = slope(new, curves), slope(other, curves)
+    for _ in range(_STEPS):
+        at = new + part * (other - new)
+        f_at = slope(at, curves)
+        same = (f_at > 0) == (f_new > 0)
+        old, f_old = np.where(same, new, other), np.where(same, f_new, f_other)
+        other, f_other = np.where(same, other, new), np.where(same, f_other, f_new)
+        new, f_new = at, f_at
+        roots[left] = np.where(np.abs(f_new) < np.abs(f_other), new, other)
+        # A step is at least the distance of two numbers.
+        least = 2 * _EPS * np.abs(roots[left]) / np.abs(other - new)
+        going = np.flatnonzero((least < 0.5) & (f_new != 0))
+        if len(going) < len(left):
+            if not len(going):
+                break
+            left, least, curves = left[going], least[going], curves.take(going)
+            new, other, old = new[going], other[going], old[going]
+            f_new, f_other, f_old = f_new[going], f_other[going], f_old[going]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            x = (new - other) / (old - other)
+            y = (f_new - f_other) / (f_old - f_other)
+            part = f_new / (f_other - f_new) * f_old / (f_other - f_old)
+            third = f_new / (f_old - f_new) * f_other / (f_old - f_other)
+            part += (old - new) / (other - new) * third
+            fit = (y**2 < x) & ((1 - y) ** 2 < 1 - x)
+        part = np.where(fit, part, 0.5).clip(least, 1 - least)
+    return roots
 
 
 def _lowest(value: Floats, curve: NDArray[np.intp]) -> NDArray[np.intp]:
