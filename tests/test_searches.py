@@ -2,6 +2,8 @@ import dataclasses
 import doctest
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -409,3 +411,17 @@ def test_the_page_on_splits_runs():
     result = doctest.testfile(str(page), module_relative=False)
     assert result.attempted > 15
     assert result.failed == 0
+
+
+def test_the_example_finds_the_worlds_best_split(tmp_path):
+    example = Path(__file__).parent.parent / "examples" / "ask_and_tell.py"
+    for _ in range(2):  # the second time all is there
+        done = subprocess.run(
+            [sys.executable, example, tmp_path],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "a split is worth it: 8 networks of 375,000" in done.stdout
+        assert done.stdout.endswith("The world's best split: n = 8\n")
+    assert "n = 1: " not in done.stdout

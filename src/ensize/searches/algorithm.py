@@ -339,6 +339,7 @@ class MemorySplitSearch:
         if count > 2:
             luck = Luck.of(curve, "cnll", self._scoring["seed"])
             low, high = luck.reading(n).interval
+            low = max(low, 0.0)
         size, cnll = int(pool.size or 0), float(curve.cnll[points.index(n)])
         return Step(n, size, pool.name, count, cnll, low, high)
 

@@ -246,7 +246,7 @@ def _decide(
             Split(
                 *(each.pool, each.n, each.size, each.total),
                 value=float(values[k] - off),
-                low=low - off,
+                low=max(low - off, 0.0),
                 high=high - off,
                 probability=float(shares[k]),
                 source=each.reading.source,
