@@ -3,9 +3,9 @@
     python benchmarks/back_tests.py STORE... [--worlds] [--least 48]
 
 Of each store every pool of at least so many networks is cut into disjoint sets of six,
-and the truth taken from the networks that a set does not hold; benchmarks/pools.py
-makes such stores. In worlds the truth is exact, also of endlessly many networks. It
-takes some ten seconds for each pool and each world.
+and the truth taken from the networks that a set does not hold; `ensize demo` and
+benchmarks/pools.py make such stores. In worlds the truth is exact, also of endlessly
+many networks. It takes some ten seconds for each pool and each world.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ def of_stores(paths: list[str], least: int, seed: int) -> ensize.BackTests | Non
     """Back-test every large pool of some stores."""
     tested = []
     for path in paths:
+        folder = Path(path).resolve()
+        # That of the demo is DIR/store.
+        named = folder.parent.name if folder.name == "store" else folder.name
         for status in ensize.Store.open(path).pools():
             if status.networks < least:
                 continue
@@ -43,7 +46,7 @@ def of_stores(paths: list[str], least: int, seed: int) -> ensize.BackTests | Non
             found = ensize.back_test(pool, to=TO, seed=seed)
             for sentence in found.warnings:
                 print(f"{status.name}: {sentence}", file=sys.stderr)
-            label = f"{Path(path).resolve().name}/{status.name}"
+            label = f"{named}/{status.name}"
             renamed = dataclasses.replace(found.pools[0], pool=label)
             tested.append(dataclasses.replace(found, pools=(renamed,)))
     return joined(tested) if tested else None

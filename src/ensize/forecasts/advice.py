@@ -56,9 +56,7 @@ def advise(refits: Refits, level: float, within: float | str) -> tuple[str, ...]
     ends = np.array([networks + 1, math.inf])
     here = np.full(2, float(networks))
     fall, half = refits.fall(here, ends, level)
-    next_one, all_others = (
-        f"{x:.5f} ({x - y:.5f} to {x + y:.5f})" for x, y in zip(fall, half, strict=True)
-    )
+    next_one, all_others = map(_said, fall.tolist(), half.tolist())
     share = 1 - fall[1] / law.gain
     gain = (
         f"Network number {networks + 1} lowers CNLL by {next_one}, endlessly many more"
@@ -82,6 +80,17 @@ def advise(refits: Refits, level: float, within: float | str) -> tuple[str, ...]
         )
         said.append(thin)
     return tuple(said)
+
+
+def _said(value: float, half: float) -> str:
+    """Write a value with its interval, to two figures of what is unsure.
+
+    >>> _said(0.00325, 0.0006), _said(8.9e-6, 5e-6)
+    ('0.00325 (0.00265 to 0.00385)', '0.0000089 (0.0000039 to 0.0000139)')
+    """
+    digits = 5 if half == 0 else max(5, 1 - math.floor(math.log10(half)))
+    low, high = value - half, value + half
+    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def _enough(refits: Refits, level: float, within: float | str) -> str:
