@@ -286,6 +286,13 @@ def test_separate_predictions_choose_the_temperatures():
     assert plane.options["calibrated"] == "separately"
 
 
+def test_networks_of_another_recipe_choose_no_temperatures():
+    pools = [renamed(each, recipe="ours") for each in pools_of(PAY, 4, SIZES[:2])]
+    others = [renamed(each, recipe="theirs") for each in pools]
+    with pytest.raises(InputError, match="'world-25000' to calibrate on have another"):
+        plane_of(pools, calibrate_on=others)
+
+
 def test_networks_that_did_not_train_are_left_out_of_a_plane():
     pool = PAY.of(SIZES[0]).predictions(5)
     rows = [np.asarray(each) for each in pool.rows]

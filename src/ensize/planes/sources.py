@@ -66,12 +66,21 @@ def matching(given: Any, found: Source) -> tuple[Predictions | Sketch, ...]:
     """Find the same networks' predictions on other objects."""
     if isinstance(given, (str, os.PathLike)):
         store = Store.open(given)
-        return tuple(
-            store.read(each.pool.name, seeds=_seeds(each)) for each in found.pools
-        )
-    others = {each.pool.name: each for each in _handed_in(given)}
+        others = {
+            each.pool.name: store.read(each.pool.name, seeds=_seeds(each))
+            for each in found.pools
+        }
+    else:
+        others = {each.pool.name: each for each in _handed_in(given)}
     for each in found.pools:
-        one_of("pool to calibrate on", each.pool.name, list(others))
+        name = one_of("pool to calibrate on", each.pool.name, list(others))
+        ours, theirs = each.pool.recipe, others[name].pool.recipe
+        if ours and theirs and ours != theirs:
+            raise InputError(
+                f"the networks of pool {name!r} to calibrate on have another recipe"
+                f" ({theirs}) than those of {found.name} ({ours}); give predictions of"
+                " the same networks"
+            )
     return tuple(others[each.pool.name] for each in found.pools)
 
 
