@@ -18,6 +18,7 @@ from ensize.checks import InputError
 from ensize.cli import (
     claiming,
     drawing,
+    exporting,
     forecasting,
     keeping,
     scoring,
@@ -38,6 +39,7 @@ for verb in (
     forecasting.forecast,
     *(splitting.split, splitting.search),
     training.study,
+    exporting.export,
     *(keeping.status, keeping.verify),
     claiming.claims,
     *(drawing.figures, drawing.report),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import signal
 import sys
 import time
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from ensize.predictions import Progress
     from ensize.train.searching import Searched
-    from ensize.train.studies import Cost, Result
+    from ensize.train.studies import Cost, Result, Study
 
 # Without a terminal, progress is a line now and then.
 _LINE = 30.0
@@ -221,9 +222,38 @@ def _print_costs(
 
 
 def _time(
-    declared: Any, where: dict[str, Any], options: dict[str, Any], *, as_json: bool
+    declared: Study, where: dict[str, Any], options: dict[str, Any], *, as_json: bool
 ) -> None:
     """Measure and print the timing table."""
+    from ensize.train.timing import PREDICTED, TRAINED, timings
+
+    with shown_training() as progress:
+        found = timings(declared, progress=progress, **where)
+    lacking = [each.pool for each in found if math.isnan(each.epoch)]
+    warnings = [
+        f"{pool} does not fit into the memory of one device" for pool in lacking
+    ]
+    warn(warnings)
+    if as_json:
+        pools = [vars(each) for each in found]
+        options |= {"timing": True, "batch": TRAINED, "prediction_batch": PREDICTED}
+        print_json({"pools": pools, "warnings": warnings, "options": options})
+        return
+    columns = ["pool", "parameters", "epoch (s)", "predict (s)"]
+    columns += ["at once", "epoch (s) each", "predict (s) each", "how"]
+    print_table(
+        f"Seconds that a network takes for an epoch in batches of {TRAINED}, and to"
+        f" predict the test set in batches of {PREDICTED:,}",
+        columns,
+        [
+            [
+                *(each.pool, each.size, each.epoch, each.prediction, each.together),
+                *(each.epoch_together, each.prediction_together, each.way),
+            ]
+            for each in found
+        ],
+    )
+    say("Alone on the device, and each one's share of many that are trained at once.")
 
 
 def _memory(size: float) -> str:

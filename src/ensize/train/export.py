@@ -44,6 +44,8 @@ SUFFIXES = {"torch": ".pt2", "onnx": ".onnx"}
 # here: the arithmetic of both, and the numbers kept.
 _ARITHMETIC = {"float32": 2.0**-16, "tf32": 2.0**-8}
 _KEPT = {"float32": 0.0, "float16": 2.0**-11}
+# And what the softmax in float32 adds to a probability.
+_SOFTMAX = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -314,7 +316,7 @@ def _tolerance(
         for i in range(predictions.networks)
     ]
     most = max(e * z for e, z in zip(wrong, largest, strict=True)) / temperature
-    return most if apply == "after" else most / 2
+    return _SOFTMAX + (most if apply == "after" else most / 2)
 
 
 def _path(file: str | os.PathLike[str], kind: str) -> Path:
