@@ -394,6 +394,33 @@ def test_markup_in_a_store_is_text(store, monkeypatch):
     assert "[/x]\\x1b[2J" in out
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("split STORE --budget 1e300", "budget is 1e300; nobody has more"),
+        ("split STORE --budget 1e12T", "budget is 1e12T; nobody has more"),
+        ("fit STORE", "is no ordinary file; give a CSV file"),
+        ("demo -o c.csv", "c.csv is a file, where a folder is to be made"),
+        ("study s.toml --store c.csv", "c.csv is a file, where a folder is to be"),
+        ("search s.toml --budget 8k --store c.csv", "c.csv is a file, where a folder"),
+        ("study s.toml --store new --device tpu", "device is 'tpu'; give cpu"),
+        ("study s.toml --store new --precision float8", "precision is 'float8'"),
+        ("search s.toml --budget 1e300 --store new", "budget is 1e300; nobody"),
+    ],
+)
+def test_mistakes_on_the_terminal(line, words, store, tmp_path, monkeypatch):
+    """Found: a sentence about something else, or a store begun in spite of it."""
+    if line.startswith(("study", "search")):
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.csv").write_text("1,2\n")
+    (tmp_path / "s.toml").write_text(SOUND)
+    code, out, err = terminal(*line.replace("STORE", "store").split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_full_disk_is_a_sentence(store, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 COSTS = ("parameters", "multiply-adds", "seconds")
+_LARGEST = 1e18
 _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12}
 # A pool that leaves no more than this part of a budget unused is not interpolated.
 _UNUSED = 0.05
@@ -40,7 +41,7 @@ def budget_of(given: float | str) -> float:
     (15300000.0, 250000.0, 1000000.0)
     """
     if not isinstance(given, str):
-        return positive("budget", given)
+        return _countable(given, positive("budget", given))
     match = re.fullmatch(r"\s*([0-9.,_]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]?)\s*", given)
     if match and match[2].lower() in _SUFFIXES:
         try:
@@ -49,11 +50,19 @@ def budget_of(given: float | str) -> float:
             number = math.nan
         if math.isfinite(number) and number > 0:
             # By the exact power of ten: 15.3 · 10⁶ is 15,300,000.
-            return round(number * _SUFFIXES[match[2].lower()], 9)
+            return _countable(given, round(number * _SUFFIXES[match[2].lower()], 9))
     raise InputError(
         f"budget is {given!r}; give a number above 0, with k, M, G or T behind it if"
         " you like, as in 15.3M"
     )
+
+
+def _countable(given: object, budget: float) -> float:
+    if budget > _LARGEST:
+        raise InputError(
+            f"budget is {given}; nobody has more than {_LARGEST:g} to spend"
+        )
+    return budget
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ def read_columns(
         given.
     """
     path = Path(path)
-    file_size(path)  # says so if there is none
+    file_size(path, "a CSV file")  # says so if there is none
     with reported(path), path.open(newline="", encoding="utf-8-sig") as file:
         try:
             rows = [(line, row) for line, row in _numbered(file) if row]

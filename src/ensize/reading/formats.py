@@ -73,7 +73,7 @@ def find_array(
     )
 
 
-def file_size(path: Path) -> int:
+def file_size(path: Path, wanted: str = _FORMATS) -> int:
     """Return a file's size, or say that it is not there, no file, or empty."""
     with reported(path):
         if not path.exists():
@@ -82,7 +82,7 @@ def file_size(path: Path) -> int:
             hint = f"did you mean {path.with_name(near[0])}?" if near else "correct it"
             raise InputError(f"{path} does not exist; {hint}")
         if not path.is_file():
-            raise InputError(f"{path} is no ordinary file; give {_FORMATS}")
+            raise InputError(f"{path} is no ordinary file; give {wanted}")
         size = path.stat().st_size
     if not size:
         raise InputError(f"{path} is empty; write it again")

@@ -253,7 +253,7 @@ def publish(path: Path, content: Iterable[Any]) -> bool:
     hidden = path.with_name(f".{path.name}.{token}.partial")
     with reported(path, "written"):
         if not path.parent.is_dir():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
             _flush_folder(path.parent.parent)
         try:
             with hidden.open("xb") as file:
@@ -274,6 +274,16 @@ def rewrite(path: Path, content: Iterable[Any]) -> None:
     publish(fresh, content)
     with reported(path, "written"):
         fresh.replace(path)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        file = next(each for each in (folder, *folder.parents) if each.exists())
+        raise InputError(
+            f"{file} is a file, where a folder is to be made; choose another name"
+        ) from error
 
 
 def _link(hidden: Path, path: Path) -> bool:

@@ -79,6 +79,11 @@ def device_of(name: str | None) -> torch.device:
         raise InputError(f"device is {name!r}; give cpu or cuda")
     if device.type == "cuda" and not gpu:
         raise InputError(f"device is {name!r}, and there is no GPU here; give cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(
+            f"device is {name!r}, and GPUs here are numbered up to"
+            f" {torch.cuda.device_count() - 1}; give one of them"
+        )
     return device
 
 

@@ -19,10 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ensize.checks import InputError, positive, whole
+from ensize.checks import InputError, one_of, positive, whole
 from ensize.stores import Store
 from ensize.train.executors import Here, devices_of, executor_of
 from ensize.train.images import load_data
+from ensize.train.plans import PRECISIONS, device_of
 from ensize.train.studies.declarations import Study
 from ensize.train.studies.estimates import Cost, costs
 from ensize.train.studies.leases import Worker
@@ -208,6 +209,9 @@ def _train(
     started = time.time()
     end = None if minutes is None else started + 60 * positive("minutes", minutes)
     executor = executor_of(executor, device)
+    if isinstance(executor, Here):
+        device_of(device)
+    one_of("precision", how.get("precision") or PRECISIONS[0], PRECISIONS)
     folder = None if data is None else Path(data)
     loaded = load_data(study.dataset, folder=folder)
     check_targets(store, loaded)
