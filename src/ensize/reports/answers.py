@@ -76,9 +76,9 @@ def _advice(plan: dict[str, Any]) -> str:
     budget, code = plan["budget"], plan["verdict"]["code"]
     best = plan["splits"][plan["best"]]
     single = None if plan["single"] is None else plan["splits"][plan["single"]]
-    one = f"one of {short(budget)} parameters"
-    if single is not None and single["pool"]:
-        one = f"one {single['pool']}"
+    one = f"one network of {short(budget)} parameters"
+    if single is not None:
+        one = named(single)
     if code == "split":
         return f"Train {named(best)} rather than {one}."
     if code == "no split":

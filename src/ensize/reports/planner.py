@@ -154,8 +154,9 @@ def named(each: dict[str, Any]) -> str:
     """Name a split by its networks."""
     if each["n"] == 1 and each["pool"]:
         return f"one {each['pool']}"
+    count = "one network" if each["n"] == 1 else networks(each["n"])
     of = each["pool"] or f"{short(each['size'])} parameters"
-    return f"{networks(each['n'])} of {of}"
+    return f"{count} of {of}"
 
 
 def curves_of(plane: Plane, k: int, more: set[int]) -> dict[str, Any]:

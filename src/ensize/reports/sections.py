@@ -343,7 +343,7 @@ def claims(asked: Sequence[Asked]) -> Markup:
         element(
             "p",
             "What the paper says of deep ensembles, asked of these networks:"
-            f" {counts}. A claim holds where the 90\u2009% interval of its number lies"
+            f" {counts}. A claim holds where the 90\u202f% interval of its number lies"
             " between the bounds, and does not where it lies outside.",
             class_="note",
         ),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-THIN = "\u2009"
+# Narrow, and no line is broken there.
+THIN = "\u202f"
 NAMES = {"cnll": "CNLL", "accuracy": "accuracy"}
 UNITS = {
     "parameters": "parameters",
@@ -24,7 +25,7 @@ def short(x: float) -> str:
     """Write a count in few characters.
 
     >>> short(15_300_000), short(999_999), short(640)
-    ('15.3\u2009M', '1\u2009M', '640')
+    ('15.3\u202fM', '1\u202fM', '640')
     """
     for size, unit in _STEPS:
         if x >= 0.99995 * size:

@@ -21,14 +21,14 @@
   function count(x) {
     const steps = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
     const found = steps.find(([size]) => x >= size * 0.99995);
-    return found ? plain(x / found[0]) + "\u2009" + found[1] : plain(x);
+    return found ? plain(x / found[0]) + "\u202f" + found[1] : plain(x);
   }
   const withUnit = (x) =>
     state.unit === "seconds" ? `${plain(x)} s` : `${count(x)} ${state.unit}`;
   const isAccuracy = () => state.score === "accuracy";
   function shown(x) {
     if (x === null) return "–";
-    return isAccuracy() ? `${(100 * x).toFixed(2)}\u2009%` : x.toFixed(4);
+    return isAccuracy() ? `${(100 * x).toFixed(2)}\u202f%` : x.toFixed(4);
   }
   // A change to two digits, and its interval to as many places; never as 1e-7.
   function changes(...xs) {
@@ -136,7 +136,7 @@
     const x = unit().budgets[k];
     at("budget").value = k;
     at("budget").setAttribute("aria-valuetext", withUnit(x));
-    at("budget-text").value = state.unit === "seconds" ? plain(x) : count(x).replace("\u2009", "");
+    at("budget-text").value = state.unit === "seconds" ? plain(x) : count(x).replace("\u202f", "");
     at("budget-shown").textContent = (state.unit === "seconds"
       ? UNITS.seconds : `${x.toLocaleString("en")} ${UNITS[state.unit]}`) +
       (asked === null ? "" : "; of the budgets in this page the nearest to yours");
@@ -204,7 +204,7 @@
         [count(split.total), { class: "less", "data-total": split.total }],
         [shown(split.value), { "data-value": split.value }],
         [`${shown(split.low)} to ${shown(split.high)}`, {}],
-        [`${Math.round(100 * split.probability)}\u2009%`, {}],
+        [`${Math.round(100 * split.probability)}\u202f%`, {}],
         [split.source, { class: "words less" }],
         [mark, { class: "words" }],
       ];
@@ -249,7 +249,7 @@
     if (!compared()) return "";
     const cost = state.n * unit().costs[family().pools.indexOf(pool)];
     const share = cost / unit().budgets[state.budget];
-    return `: ${withUnit(cost)}, ${plain(100 * share, 3)}\u2009% of the budget`;
+    return `: ${withUnit(cost)}, ${plain(100 * share, 3)}\u202f% of the budget`;
   }
 
   // Charts
@@ -260,7 +260,7 @@
   const WHERE = ["measured", "forecast", "interpolated", "joint law"];
   const frame = (box, more) => ({
     width: Math.max(260, Math.round(box.clientWidth)),
-    height: 290, marginLeft: isAccuracy() ? 58 : 52, marginRight: 14, marginBottom: 38,
+    height: 290, marginTop: 28, marginLeft: isAccuracy() ? 58 : 52, marginRight: 14, marginBottom: 38,
     style: { background: "none", color: "var(--ink)", fontSize: "12px", overflow: "visible" },
     ...more,
   });
@@ -332,7 +332,7 @@
       (point) => chooseSplit(point.k));
     const marks = { measured: "● measured", forecast: "▲ forecast", interpolated: "◆ between two sizes", "joint law": "■ joint law" };
     at("legend-splits").textContent =
-      `${present.map((name) => marks[name]).join("   ")}; bars: 90\u2009% intervals; ` +
+      `${present.map((name) => marks[name]).join("   ")}; bars: 90\u202f% intervals; ` +
       "colored: as good as the best, of which what it owes to having been chosen is taken off.";
   }
   function drawCurve(box) {
@@ -380,7 +380,7 @@
     at("legend-curve").textContent =
       (beyond.length > 1
         ? `Solid: measured, up to ${networks(pool.networks)}; dashed: forecast; `
-        : `Measured, up to ${networks(pool.networks)}; `) + "band: 90\u2009% intervals.";
+        : `Measured, up to ${networks(pool.networks)}; `) + "band: 90\u202f% intervals.";
   }
   function chooseCount(n) {
     state.n = n;
