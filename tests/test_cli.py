@@ -13,7 +13,7 @@ from ensize.cli import app, main
 from reference import make_pool
 
 SCORE = ["score", "{}/run-0.npy", "--targets", "{}/targets.npy"]
-VERBS = ["score", "fit", "status", "verify", "demo"]
+VERBS = [each.callback.__name__ for each in app.registered_commands]
 
 
 @pytest.fixture
