@@ -124,7 +124,10 @@ def test_a_network_that_stands_in_the_pool_twice_is_named():
     assert any(
         "network 5 says the same as network 1" in w for w in score(clones).warnings
     )
-    assert not score(Predictions.of(logits, targets)).warnings
+    twice = Predictions.of(list(logits), targets, labels=["a", "b", "c", "d", "a"])
+    assert not score(twice).warnings  # a name is no network
+    twice = Predictions.of([*logits, logits[0]], targets, labels=[*"abcde", "a"])
+    assert any("a says the same as a" in warning for warning in score(twice).warnings)
 
 
 @settings(deadline=None, max_examples=10)
@@ -201,6 +204,7 @@ def test_records_and_table_hold_the_points():
         ({"apply": "during"}, "apply is 'during'"),
         ({"temperature": 0}, "temperature is 0; give a number above 0"),
         ({"temperature": float("nan")}, "temperature is nan"),
+        ({"temperature": 1e-300}, "temperature is 1e-300, where .* give one from"),
     ],
 )
 def test_mistakes_get_a_sentence(options, message):

@@ -106,8 +106,9 @@ def score(
         return
     columns = [name for name in COLUMNS if any(map(known, getattr(curve, name)))]
     print_table(
-        f"{curve.networks} networks, {curve.objects} objects, {curve.classes} classes;"
-        f" temperature {apply} averaging, {curve.options['calibrated']}",
+        f"{curve.networks} network{'s' * (curve.networks > 1)}, {curve.objects}"
+        f" objects, {curve.classes} classes; temperature {apply} averaging,"
+        f" {curve.options['calibrated']}",
         columns,
         [[record[name] for name in columns] for record in curve.records()],
     )

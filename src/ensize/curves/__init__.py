@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+# Temperatures at which logits of ±10⁴ stay numbers.
+_LOW, _HIGH = 1e-20, 1e20
+
 # The columns of a curve, in the order of its table and its JSON.
 COLUMNS = (
     "n",
@@ -198,7 +201,7 @@ def score(
     one_of("ensembles", ensembles, DRAWS)
     one_of("apply", apply, APPLY)
     if temperature is not None:
-        positive("temperature", temperature)
+        _check_within(positive("temperature", temperature))
     if calibrate_on is not None:
         _check_same(calibrate_on, pool)
     warnings: list[str] = []
@@ -271,6 +274,14 @@ def score(
     )
 
 
+def _check_within(temperature: float) -> None:
+    if not _LOW <= temperature <= _HIGH:
+        raise InputError(
+            f"temperature is {temperature:g}, where float32 holds no tempered logits;"
+            f" give one from {_LOW:g} to {_HIGH:g}"
+        )
+
+
 def _check_same(separate: Predictions | Sketch, pool: Predictions | Sketch) -> None:
     if separate.networks != pool.networks:
         raise InputError(
@@ -327,8 +338,10 @@ def _note_twins(sketch: Sketch, warnings: list[str]) -> None:
     """Say when a network stands in the pool twice: clones bias every ensemble."""
     first: dict[bytes, str] = {}
     for label, row in zip(sketch.labels, sketch.member_nll(), strict=True):
-        twin = first.setdefault(row.tobytes(), label)
-        if twin != label:
+        said = row.tobytes()
+        twin = first.get(said)
+        first.setdefault(said, label)
+        if twin is not None:
             warnings.append(
                 f"{label} says the same as {twin}; a network that stands in a pool"
                 " twice makes ensembles look worse than they are: take it out"
