@@ -3,12 +3,15 @@
 `benchmarks/fuzz.py` does the same with as many inputs as one likes.
 """
 
+import ast
 import contextlib
 import errno
 import json
 import os
+import re
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,6 +74,43 @@ def test_any_bytes_are_taken_or_refused(form, content, tmp_path):
             ensize.load(arrays()[0], targets=path)
         else:
             ensize.load(path, targets=[0])
+
+
+ROOT = Path(__file__).parent.parent
+MODULES = {
+    "pickle",
+    "marshal",
+    "shelve",
+    "subprocess",
+    "yaml",
+    "joblib",
+    "dill",
+    "ctypes",
+}
+CALLS = {"eval", "exec", "compile", "__import__", "torch.load", "np.load", "os.system"}
+
+
+def test_no_room_can_run_what_a_file_says():
+    """Neither a module that unpickles or starts programs, nor a call that does."""
+    found = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {each.name.split(".")[0] for each in node.names} & MODULES
+            elif isinstance(node, ast.ImportFrom):
+                found |= {(node.module or "").split(".")[0]} & MODULES
+            elif isinstance(node, ast.Call):
+                found |= {ast.unparse(node.func)} & CALLS
+    assert found == set()
+
+
+def test_the_page_on_security_names_tests_that_there_are():
+    page = (ROOT / "docs/security.md").read_text("utf-8")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    files = (ROOT / "tests").rglob("test_*.py")
+    there = set(re.findall(r"def (test_\w+)", "".join(map(Path.read_text, files))))
+    assert len(named) > 20
+    assert named <= there
 
 
 # What announces more than it has.

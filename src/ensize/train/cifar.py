@@ -114,10 +114,11 @@ def _read(
                     f"{path} is missing; unpack {layout.archive} there, or give no"
                     " folder, and the data set is downloaded"
                 )
-            held = np.fromfile(path, np.uint8)
-        if held.size != objects * record:
+            size = _size(path)
+            held = np.fromfile(path, np.uint8, objects * record)
+        if held.size != objects * record or size != held.size:
             raise InputError(
-                f"{path} has {held.size} bytes, and {objects * record} are expected;"
+                f"{path} has {size} bytes, and {objects * record} are expected;"
                 f" it is truncated or another file: unpack {layout.archive} again"
             )
         parts.append(held.reshape(objects, record))
