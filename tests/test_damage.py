@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from ensize import InputError, Store
 from ensize.cli import main
@@ -219,3 +220,13 @@ def test_no_bit_changes_unseen(store, name):
         with pytest.raises(InputError, match=path.name):
             check_seal(path)
         path.write_bytes(whole)
+
+
+def test_without_a_seal_the_form_is_checked(store):
+    """Stores that were made before there were seals are whole."""
+    (store.path / "tuning/vgg.json").write_text('{"chosen": {}}')
+    (store.path / "study.toml").write_text('name = "few"')
+    save_file(
+        {"w": np.ones(3)}, store.path / "weights/vgg/0.safetensors", {"seed": "0"}
+    )
+    assert store.verify() == ()

@@ -9,7 +9,7 @@ import pytest
 
 from ensize import InputError
 from ensize.train.studies import leases
-from ensize.train.studies.leases import PATIENCE, Worker
+from ensize.train.studies.leases import PATIENCE, Worker, clear
 
 POOL = "mlp-w8"
 # The room is read by itself: it needs none of the seconds that torch takes to begin.
@@ -206,3 +206,13 @@ def test_a_folder_where_a_file_lies_is_named(tmp_path):
     (tmp_path / "unfinished").write_text("")
     with pytest.raises(InputError, match="unfinished"), Worker(tmp_path / "unfinished"):
         pass
+
+
+def test_leases_of_networks_that_are_there_are_cleared(tmp_path):
+    """Found: a study whose last process was killed just before its end kept them."""
+    (tmp_path / POOL).mkdir()
+    for name in ("0.0", "0.1", "2.0", "2.checkpoint"):
+        (tmp_path / POOL / name).touch()
+    clear(tmp_path / POOL, [0, 1])
+    assert files(tmp_path) == [f"{POOL}/2.0", f"{POOL}/2.checkpoint"]
+    clear(tmp_path / "none", [0])

@@ -26,7 +26,7 @@ from ensize.train.images import load_data
 from ensize.train.plans import PRECISIONS, device_of
 from ensize.train.studies.declarations import Study
 from ensize.train.studies.estimates import Cost, costs
-from ensize.train.studies.leases import Worker
+from ensize.train.studies.leases import Worker, clear
 from ensize.train.studies.presets import PRESETS
 from ensize.train.studies.runs import (
     Failure,
@@ -243,8 +243,11 @@ def _train(
                     trained += outcome.trained
                     given_up += outcome.given_up
                     warnings |= dict.fromkeys(outcome.warnings)
+    unfinished = store.path / "unfinished"
+    for pool in map(study.pool, runs):  # of networks that killed processes had held
+        clear(unfinished / pool, store.seeds(pool))
     with contextlib.suppress(OSError):  # not empty
-        (store.path / "unfinished").rmdir()
+        unfinished.rmdir()
     if errors:
         raise errors[0]
     left = sum(map(len, lacks().values()))

@@ -196,6 +196,17 @@ class Worker:
                     Path(entry.path).unlink()
 
 
+def clear(folder: Path, seeds: Iterable[int]) -> None:
+    """Remove the leases of a pool's networks that need none, whoever left them."""
+    done = set(seeds)
+    for seed, generations in _leases(folder).items():
+        if seed in done:
+            for each in generations:
+                (folder / f"{seed}.{each}").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # of others, or not empty
+        folder.rmdir()
+
+
 def _leases(folder: Path) -> dict[int, list[int]]:
     """List the generations of each network's leases."""
     found: dict[int, list[int]] = {}
