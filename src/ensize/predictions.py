@@ -177,7 +177,7 @@ class Predictions:
 
     @property
     def dtype(self) -> type[np.float32 | np.float64]:
-        """The precision to compute in: float64 where it was handed in."""
+        """The precision to compute in, float64 where it was handed in."""
         wide = any(each.dtype.itemsize > 4 for each in self.rows)
         return np.float64 if wide else np.float32
 

@@ -368,7 +368,7 @@ def noisy_curve(
 
     Points that share networks err together: each step from a point to the next, and
     from the last to the limit, has an error of `noise` times the step, and all points
-    share one of `shift` times b. `law` is (c, b, a); m ascends.
+    share one of `shift` times b. `law` is (c, b, a); m ascends; `seed` draws errors.
 
     >>> noisy_curve([1, 2, 4], (0.5, 0.2, -1.0)).round(6)
     array([0.7 , 0.6 , 0.55])

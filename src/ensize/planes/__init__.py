@@ -213,6 +213,8 @@ def plane_of(
     progress
         Told what is being done and which share of it is done.
 
+    Examples
+    --------
     >>> from ensize.synthetic import Family
     >>> worlds = [Family.splits_pay().of(s) for s in (20_000, 80_000, 320_000)]
     >>> plane = plane_of([world.predictions(4) for world in worlds])
