@@ -175,7 +175,7 @@ class Predictions:
         """How many classes they choose from."""
         return int(self.rows[0].shape[1])
 
-    @property
+    @functools.cached_property  # each block asks, and there may be hundreds of networks
     def dtype(self) -> type[np.float32 | np.float64]:
         """The precision to compute in, float64 where it was handed in."""
         wide = any(each.dtype.itemsize > 4 for each in self.rows)
