@@ -51,7 +51,7 @@ learning_rate = 0.1
 weight_decay = 0.0
 """
 # Of 100 kills, those that each verb gets.
-KILLS = {"record": 30, "study": 30, "study, two processes": 6, "search": 20, "demo": 14}
+KILLS = {"record": 34, "study": 34, "study, two processes": 4, "search": 20, "demo": 8}
 LOG = "ENSIZE_FAULTS_LOG"
 
 
@@ -157,7 +157,7 @@ def job(name: str, folder: Path) -> Callable[[], None]:
     if name == "record":
         return record(folder)
     if name == "demo":
-        return verb("demo", "-o", folder)
+        return verb("demo", "-o", folder, "--networks", 14, "--no-report")
     if name == "search":
         budget = ("--budget", "8k", "--patience", 2)
         return verb("search", study, "--store", store, *budget, *often)

@@ -30,7 +30,7 @@ SHARES |= {"toml": 14, "store": 8, "terminal": 5}
 COLUMNS = {"accepted": "accepted", "refused": "refused", "traceback": "tracebacks"}
 COLUMNS |= {"hang": "hangs", "died": "died"}
 # Inputs handed to a process, and how often one is started again.
-CHUNK, DEATHS = 500, 10
+CHUNK, DEATHS = 2000, 10
 # An input that nothing can interrupt is given up after so many seconds.
 PATIENCE = 60
 
