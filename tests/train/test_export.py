@@ -22,12 +22,12 @@ from ensize.train.studies import Study, train_study
 RANDOM = np.random.default_rng(0)
 
 
-def pictures(folder, objects=60, classes=3):
+def pictures(folder, side, objects=60, classes=3):
     """Write small pictures of which the brightness of each color tells the class."""
     arrays = {}
     for part in ("train", "test"):
         y = np.arange(objects) % classes
-        x = RANDOM.integers(0, 120, (objects, 3, 32, 32), np.uint8)
+        x = RANDOM.integers(0, 120, (objects, 3, side, side), np.uint8)
         x[np.arange(objects), y] += 80
         arrays |= {f"x_{part}": x, f"y_{part}": y}
     np.savez(folder / "pictures.npz", **arrays)
@@ -78,11 +78,11 @@ def test_the_file_says_what_the_store_knows(digits, tmp_path, apply):
     assert made.cnll == pytest.approx(best.cnll[0], abs=1e-9)
 
 
-@pytest.mark.parametrize(("family", "width"), [("vgg16", 2), ("wideresnet28", 2)])
-def test_pictures_go_in_as_bytes(tmp_path, family, width):
-    store = trained(tmp_path, family, pictures(tmp_path), width, networks=2)
+@pytest.mark.parametrize(("family", "side"), [("vgg16", 32), ("wideresnet28", 8)])
+def test_pictures_go_in_as_bytes(tmp_path, family, side):
+    store = trained(tmp_path, family, pictures(tmp_path, side), 2, networks=2)
     made = export_ensemble(store, None, 2, tmp_path / "x.pt2")
-    assert (made.shape, made.dtype, made.classes) == ((3, 32, 32), "uint8", 3)
+    assert (made.shape, made.dtype, made.classes) == ((3, side, side), "uint8", 3)
     assert made.difference <= made.tolerance < 0.01
 
 
