@@ -43,7 +43,7 @@ class Batches:
             torch.from_numpy(each).to(device).view(shape)
             for each in (mean, 1 / deviation)
         )
-        self.y = torch.from_numpy(data.y_train).to(device)
+        self._y = torch.from_numpy(data.y_train).to(device)
         self._test = torch.from_numpy(np.ascontiguousarray(data.x_test))
         held = torch.from_numpy(np.ascontiguousarray(data.x_train)).to(device)
         self._windows: torch.Tensor | None = None
@@ -67,10 +67,14 @@ class Batches:
         crops = torch.from_numpy(np.stack(drawn)).to(self.device) if drawn else None
         return orders.to(self.device, torch.int64), crops
 
+    def classes(self, which: torch.Tensor) -> torch.Tensor:
+        """Take the true classes of training objects."""
+        return _rows(self._y, which)
+
     def take(self, which: torch.Tensor, crops: torch.Tensor | None) -> torch.Tensor:
         """Take training objects, cropped and mirrored, as the networks get them."""
         if self._windows is None:
-            return self._objects[which]
+            return _rows(self._objects, which)
         if crops is None:
             return self._normalized(self._windows[which, PAD, PAD])
         place, mirrored = (crops >> 1).to(torch.int64), (crops & 1).bool()
@@ -85,3 +89,9 @@ class Batches:
 
     def _normalized(self, x: torch.Tensor) -> torch.Tensor:
         return (x.to(torch.float32) - self._mean).mul_(self._scale)
+
+
+def _rows(held: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
+    """Look rows up, several times quicker than by indexing."""
+    rows = held.index_select(0, which.flatten())
+    return rows.view(*which.shape, *held.shape[1:])

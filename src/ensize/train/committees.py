@@ -143,14 +143,15 @@ def forward(
         What is dropped; nothing without.
     """
     machine = _MACHINES[way.kind](way, len(objects), training, dropout)
-    x = machine.enter(objects) if objects.ndim == 5 else objects
-    return machine.run(layers, weights, x)
+    x = machine.enter(objects) if objects.ndim == 5 else objects.flatten(2).mT
+    return machine.run(layers, weights, x).mT
 
 
 class _Machine:
     """What both kinds share: everything but the layout of pictures.
 
-    Flat activations are (networks, objects, features) in both.
+    Flat activations are (networks, features, objects) in both: so a loss over few
+    classes is computed for many objects at a time.
     """
 
     def __init__(
@@ -172,7 +173,7 @@ class _Machine:
             if isinstance(layer, Conv):
                 x = self.conv(layer, own["weight"], own["bias"], x)
             elif isinstance(layer, Dense):
-                x = torch.baddbmm(own["bias"][:, None], x, own["weight"].mT)
+                x = torch.baddbmm(own["bias"][:, :, None], own["weight"], x)
             elif isinstance(layer, Norm):
                 x = self.norm(layer, own, x)
             elif isinstance(layer, Residual):
@@ -195,7 +196,8 @@ class _Machine:
 
     def drop(self, dropout: Dropout, x: torch.Tensor) -> torch.Tensor:
         if x.ndim == 3:
-            return x * dropout.factors(self.dropouts, *x.shape[1:])
+            features, objects = x.shape[1:]
+            return x * dropout.factors(self.dropouts, objects, features).mT
         objects, *shape = self.facts(x)
         factors = dropout.factors(self.dropouts, objects, math.prod(shape))
         return x * self.enter(factors.view(self.networks, objects, *shape))
@@ -205,7 +207,7 @@ class _Machine:
         raise NotImplementedError
 
     def leave(self, x: torch.Tensor, *, mean: bool) -> torch.Tensor:
-        """Bring pictures to (networks, objects, features)."""
+        """Bring pictures to (networks, features, objects)."""
         raise NotImplementedError
 
     def facts(self, x: torch.Tensor) -> tuple[int, ...]:
@@ -229,9 +231,7 @@ class _Products(_Machine):
         return objects.transpose(1, 2).contiguous()
 
     def leave(self, x: torch.Tensor, *, mean: bool) -> torch.Tensor:
-        if mean:
-            return x.mean((3, 4)).transpose(1, 2)
-        return x.transpose(1, 2).flatten(2)
+        return x.mean((3, 4)) if mean else x.permute(0, 1, 3, 4, 2).flatten(1, 3)
 
     def facts(self, x: torch.Tensor) -> tuple[int, ...]:
         return x.shape[2], x.shape[1], *x.shape[3:]
@@ -264,9 +264,8 @@ class _Convolutions(_Machine):
         )
 
     def leave(self, x: torch.Tensor, *, mean: bool) -> torch.Tensor:
-        x = x.mean((2, 3), keepdim=True) if mean else x
-        x = x.reshape(len(x), self.networks, -1, *x.shape[2:])
-        return x.transpose(0, 1).flatten(2)
+        x = x.mean((2, 3)) if mean else x
+        return x.reshape(len(x), self.networks, -1).permute(1, 2, 0)
 
     def facts(self, x: torch.Tensor) -> tuple[int, ...]:
         return x.shape[0], x.shape[1] // self.networks, *x.shape[2:]

@@ -308,7 +308,7 @@ class _Committee:
             x = self.batches.take(which[some], None if crops is None else crops[some])
             own = None if dropout is None else dropout.take(some)
             weights = self.stack.take(some)
-            y = self.batches.y[which[some]]
+            y = self.batches.classes(which[some])
             losses, found = slopes(self.layers, weights, x, y, self.way, own)
             self.losses[some] += losses
             slots = [each[some] for each in self.stack.slopes_of.values()]

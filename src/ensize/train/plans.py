@@ -211,8 +211,7 @@ def slopes(
 ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
     """Return each network's loss on its own batch, and what every weight does to it."""
     logits = forward(layers, weights, x, way, training=True, dropout=dropout)
-    loss = functional.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none")
-    losses = loss.view(y.shape).mean(1)
+    losses = functional.cross_entropy(logits.mT, y, reduction="none").mean(1)
     learned = [each for each in weights.values() if each.requires_grad]
     # A sum: no network's loss depends on what another one has learned.
     return losses.detach(), torch.autograd.grad(losses.sum(), learned)

@@ -114,7 +114,7 @@ def _alone(
         def learn() -> None:
             descent.zero_grad()
             given = batches.take(which, crops).contiguous(memory_format=layout)
-            loss: Any = functional.cross_entropy(net(given), batches.y[which])
+            loss: Any = functional.cross_entropy(net(given), batches.classes(which))
             loss.backward()
             descent.step()
 
