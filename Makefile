@@ -10,7 +10,7 @@ help:  ## say what can be made
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,figures]' --group dev --group docs
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[train,figures,ray]' --group dev --group docs
 	touch $@
 
 demo: .venv/ready  ## the main job: a thousand networks, their laws, the best split; about a minute

@@ -42,6 +42,7 @@ ONLY = {
     "torch": {"train"},
     "sklearn": {"train"},
     "pooch": {"train"},
+    "ray": {"train"},
     "matplotlib": {"figures", "reports"},
 }
 

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ensize.cli.clustering import (
+    Committees,
+    Cpus,
+    Executor,
+    Gpus,
+    RayAddress,
+    Retries,
+    Stream,
+    executing,
+)
 from ensize.cli.options import Apply, ApplyAt, Json, KeepOdd, Method, Seed
 from ensize.cli.printing import (
     err,
@@ -186,10 +196,7 @@ def search(
         Path | None,
         typer.Option(metavar="DIR", help="The dataset, if it is not to be downloaded."),
     ] = None,
-    executor: Annotated[
-        str,
-        typer.Option(metavar="here|processes|ray", help="Where networks are trained."),
-    ] = "here",
+    executor: Executor = "here",
     device: Annotated[
         str | None,
         typer.Option(
@@ -208,6 +215,12 @@ def search(
     keep_weights: Annotated[
         bool, typer.Option("--keep-weights", help="Keep weights too.")
     ] = False,
+    ray_address: RayAddress = None,
+    gpus_per_committee: Gpus = None,
+    cpus_per_committee: Cpus = None,
+    committees: Committees = None,
+    retries: Retries = None,
+    stream: Stream = False,
     as_json: Json = False,
 ) -> None:
     """Seek the best split of a budget, and train what that takes (Algorithm 1)."""
@@ -221,13 +234,19 @@ def search(
     where: dict[str, Any] = {"executor": executor, "device": device}
     where |= {"precision": precision, "minutes": minutes, "every": every}
     where |= {"keep_weights": keep_weights}
-    with shown_training() as progress:
+    ray: dict[str, Any] = {"address": ray_address, "gpus": gpus_per_committee}
+    ray |= {"cpus": cpus_per_committee, "committees": committees}
+    ray |= {"retries": retries, "stream": stream}
+    with (
+        executing(executor, device, **ray) as trained_by,
+        shown_training() as progress,
+    ):
         found = search_study(
             study_of(study),
             store,
             budget,
             **choices,
-            **where,
+            **{**where, "executor": trained_by},
             data=data,
             told=_tell,
             progress=progress,

@@ -14,6 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ensize.checks import InputError
+from ensize.cli.clustering import (
+    Committees,
+    Cpus,
+    Executor,
+    Gpus,
+    RayAddress,
+    Retries,
+    Stream,
+    executing,
+)
 from ensize.cli.options import Json
 from ensize.cli.printing import (
     err,
@@ -51,9 +61,7 @@ def study(
         Path | None,
         typer.Option(metavar="DIR", help="The dataset, if it is not to be downloaded."),
     ] = None,
-    executor: Annotated[
-        str, typer.Option(metavar="here|processes", help="Where networks are trained.")
-    ] = "here",
+    executor: Executor = "here",
     device: Annotated[
         str | None,
         typer.Option(
@@ -91,6 +99,12 @@ def study(
             "--timing", help="Measure the paper's timing table on this device."
         ),
     ] = False,
+    ray_address: RayAddress = None,
+    gpus_per_committee: Gpus = None,
+    cpus_per_committee: Cpus = None,
+    committees: Committees = None,
+    retries: Retries = None,
+    stream: Stream = False,
     as_json: Json = False,
 ) -> None:
     """Train the networks of a study that its store lacks; take up what was begun."""
@@ -116,10 +130,16 @@ def study(
         return
     if store is None:
         raise InputError("a study needs a store; give --store DIR, the folder for it")
-    with shown_training() as progress:
+    ray: dict[str, Any] = {"address": ray_address, "gpus": gpus_per_committee}
+    ray |= {"cpus": cpus_per_committee, "committees": committees}
+    ray |= {"retries": retries, "stream": stream}
+    with (
+        executing(executor, device, **ray) as trained_by,
+        shown_training() as progress,
+    ):
         result = train_study(
             *(declared, store),
-            executor=executor,
+            executor=trained_by,
             part=part,
             minutes=minutes,
             every=every,

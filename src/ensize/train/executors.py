@@ -1,4 +1,4 @@
-"""Executors: where the work is done, here or in processes; anything with a `map`.
+"""Executors: where work is done, here, in processes, on Ray: anything with a `map`.
 
 An executor has `map(function, tasks)`, which may do the tasks in any order and at once,
 and yields their results. Each task is one worker on the same store, which takes
@@ -23,6 +23,7 @@ import torch
 
 from ensize.checks import InputError, one_of
 from ensize.threads import cores
+from ensize.train.clusters import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -92,6 +93,7 @@ class Processes:
 EXECUTORS: dict[str, Callable[[str | None], Any]] = {
     "here": Here,
     "processes": Processes.on,
+    "ray": Cluster,
 }
 
 

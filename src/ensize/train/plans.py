@@ -87,6 +87,13 @@ def device_of(name: str | None) -> torch.device:
     return device
 
 
+def named(device: torch.device) -> str:
+    """Name a device as its maker does."""
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    return str(device)
+
+
 @contextlib.contextmanager
 def precisely(precision: str) -> Iterator[None]:
     """Compute products as asked, and leave the settings as they were."""

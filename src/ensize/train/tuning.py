@@ -19,6 +19,7 @@ from ensize.train.loop import Recipe, train
 from ensize.train.unfinished import checkpoint_of, checkpoints_in, nameable, remove
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ensize.train.images import Data
@@ -85,12 +86,14 @@ def tune(
     folder: Path,
     together: int,
     study: str = "",
+    trainer: Callable[..., list[Trained]] | None = None,
     **how: Any,
 ) -> dict[str, Any]:
     """Train the grid's networks, and say which setting is the best.
 
     What is done stands in `folder` until the end, so that an interrupted search is
-    continued. Networks are trained `together`, and `how` by `train`.
+    continued. Networks are trained `together`, and `how` by `train` or by another
+    `trainer`.
     """
     subset = data.validation(grid.objects or len(data.y_train) // 10)
     recipes = grid.recipes(recipe)
@@ -99,7 +102,7 @@ def tune(
         begun = [each for each, _ in checkpoints_in(folder) if set(each) <= set(left)]
         chosen = begun[0] if begun else nameable(left[:together])
         checkpoint = checkpoint_of(folder, chosen)
-        trained = train(
+        trained = (trainer or train)(
             *(subset, family, width),
             [i % grid.networks for i in chosen],
             [recipes[i] for i in chosen],

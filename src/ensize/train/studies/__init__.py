@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensize.checks import InputError, one_of, positive, whole
 from ensize.stores import Store
+from ensize.train.clusters import Cluster, Lost
 from ensize.train.executors import Here, devices_of, executor_of
 from ensize.train.images import load_data
 from ensize.train.plans import PRECISIONS, device_of
@@ -43,7 +44,7 @@ from ensize.train.studies.tasks import Task, check_targets, work
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ensize.predictions import Progress
 
@@ -230,11 +231,17 @@ def _train(
         if isinstance(executor, Here):
             function = functools.partial(work, data=loaded, progress=progress)
             progress = None
+        elif isinstance(executor, Cluster):
+            function = functools.partial(work, data=loaded, place=executor.place)
         lacks = functools.partial(lacking, study, store, runs, retry=retry)
-        with heeding_signals(stop) as heard, _watched(lacks, progress):
+        under_way = getattr(executor, "under_way", {})
+        with heeding_signals(stop) as heard, _watched(lacks, under_way, progress):
             tasks = [replace(task, device=each) for each in devices]
             for outcome in executor.map(function, tasks):
-                if isinstance(outcome, BrokenExecutor):
+                if isinstance(outcome, Lost):
+                    warnings[f"{outcome}; the same command tries again"] = None
+                    given_up += 1
+                elif isinstance(outcome, BrokenExecutor):
                     warnings[_KILLED] = None
                 elif isinstance(outcome, BaseException):
                     errors.append(outcome)
@@ -270,17 +277,22 @@ def _train(
 
 
 @contextlib.contextmanager
-def _watched(lacks: Any, progress: Progress | None) -> Iterator[None]:
-    """Tell of networks as they come into the store, whoever trains them."""
+def _watched(
+    lacks: Any, under_way: Mapping[Any, float], progress: Progress | None
+) -> Iterator[None]:
+    """Tell of networks as they come into the store, whoever trains them.
+
+    Of those that are under way, where that is known, their share counts.
+    """
     if progress is None:
         yield
         return
     over = threading.Event()
 
-    def count() -> int:
-        return sum(map(len, lacks().values()))
+    def count() -> float:
+        return sum(map(len, lacks().values())) - sum([*under_way.values()])
 
-    def watch(ahead: int) -> None:
+    def watch(ahead: float) -> None:
         while not over.wait(_WATCH):
             with contextlib.suppress(InputError):  # work will meet it, and say so
                 progress("training", 1 - count() / ahead)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -18,13 +19,14 @@ from ensize.stores.seals import sealed_arrays
 from ensize.train.images import load_data
 from ensize.train.loop import Interrupted, plan, train
 from ensize.train.networks import multiply_adds, parameters
+from ensize.train.plans import device_of, named
 from ensize.train.studies.leases import Worker
 from ensize.train.studies.runs import chosen, keep_chosen, lacking, record_failure
 from ensize.train.tuning import forget, tune
 from ensize.train.unfinished import checkpoint_of, checkpoints_in, nameable, remove
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from ensize.predictions import Progress
@@ -87,20 +89,38 @@ class Outcome:
 
 
 def work(
-    task: Task, *, data: Data | None = None, progress: Progress | None = None
+    task: Task,
+    *,
+    data: Data | None = None,
+    progress: Progress | None = None,
+    place: Callable[[Path], Any] | None = None,
 ) -> Outcome:
-    """Train until there is nothing left to take, or until asked to stop."""
+    """Train until there is nothing left to take, or until asked to stop.
+
+    With a `place`, committees are trained there: it has `train` and `plan` as `loop`
+    has them, names its `device`, and says what `warnings` there are.
+    """
+    if place is not None:
+        return _work_at(place(task.stop.order), task, data)
     if task.workers > 1 and task.device == "cpu":
         torch.set_num_threads(max(1, torch.get_num_threads() // task.workers))
     data = data or load_data(task.study.dataset, folder=task.folder)
-    outcome = Outcome()
-    worker = _Work(task, data, outcome, progress)
-    try:
-        while not task.stop() and worker.did_something():
-            pass
-    except Interrupted:
-        pass
+    return _worked(_Work(task, data, progress))
+
+
+def _work_at(place: Any, task: Task, data: Data | None) -> Outcome:
+    with contextlib.closing(place):
+        data = data or load_data(task.study.dataset, folder=task.folder)
+        outcome = _worked(_Work(task, data, None, place))
+    outcome.warnings += place.warnings
     return outcome
+
+
+def _worked(worker: _Work) -> Outcome:
+    with contextlib.suppress(Interrupted):
+        while not worker.task.stop() and worker.did_something():
+            pass
+    return worker.outcome
 
 
 def facts(study: Study, data: Data, width: int, recipe: Recipe) -> dict[str, Any]:
@@ -119,9 +139,15 @@ def facts(study: Study, data: Data, width: int, recipe: Recipe) -> dict[str, Any
 
 class _Work:
     def __init__(
-        self, task: Task, data: Data, outcome: Outcome, progress: Progress | None
+        self,
+        task: Task,
+        data: Data,
+        progress: Progress | None,
+        place: Any = None,
     ) -> None:
-        self.task, self.data, self.outcome = task, data, outcome
+        self.task, self.data, self.outcome = task, data, Outcome()
+        self.place = place
+        self.trainer = place.train if place else train
         self.study, self.store = task.study, task.store
         self.tell = progress
         self.given_up: set[tuple[int, int]] = set()
@@ -204,7 +230,13 @@ class _Work:
 
     def _together(self, width: int, recipe: Recipe) -> int:
         if width not in self.together:
-            planned = plan(self.data, self.study.family, width, recipe, **self._where())
+            network = self.data, self.study.family, width, recipe
+            if self.place:
+                planned = self.place.plan(
+                    *network, stop=self.task.stop, **self._where()
+                )
+            else:
+                planned = plan(*network, **self._where())
             self.together[width] = planned.together
         return self.together[width]
 
@@ -232,6 +264,7 @@ class _Work:
                     folder=folder,
                     together=self._together(width, recipe),
                     study=self.study.name,
+                    trainer=self.place and self.trainer,
                     **self._how(self._telling(f"tuning {pool}")),
                 )
                 keep_chosen(self.store, pool, found)
@@ -249,7 +282,7 @@ class _Work:
         self.store.record(pool, seed=seeds[0], **known)
         cost = self._cost(width) * len(seeds)
         try:
-            trained = train(
+            trained = self.trainer(
                 *(self.data, self.study.family, width, seeds, recipe),
                 study=self.study.name,
                 checkpoint=checkpoint,
@@ -291,7 +324,7 @@ class _Work:
             "seconds": f"{trained.seconds:.6g}",
             "prediction_seconds": f"{trained.prediction_seconds:.6g}",
             "together": str(together),
-            "device": _name(self.task.device),
+            "device": self._device(),
             "precision": self.task.precision or "float32",
             "torch": torch.__version__,
         }
@@ -323,6 +356,12 @@ class _Work:
 
         return told
 
+    def _device(self) -> str:
+        """Name what networks are trained on."""
+        if self.place:
+            return str(self.place.device)
+        return named(device_of(self.task.device))
+
     def _where(self) -> dict[str, Any]:
         where = {"device": self.task.device, "precision": self.task.precision}
         return {key: value for key, value in where.items() if value is not None}
@@ -330,15 +369,6 @@ class _Work:
     def _how(self, progress: Progress | None) -> dict[str, Any]:
         how = {"stop": self.task.stop, "every": self.task.every, "progress": progress}
         return how | self._where()
-
-
-def _name(device: str | None) -> str:
-    """Name a device as its maker does."""
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if torch.device(device).type == "cuda":
-        return str(torch.cuda.get_device_name(device))
-    return device
 
 
 def check_targets(store: Store, data: Data) -> None:
