@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test test-slow test-integrations \
+	lint format coverage docs wheel bench clean
 
 help:  ## say what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -26,6 +27,13 @@ lint: .venv/ready  ## style and types
 
 test-slow: .venv/ready  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+.venv/integrations: .venv/ready
+	$(BIN)/pip install --quiet --constraint constraints.txt --group integrations
+	touch $@
+
+test-integrations: .venv/integrations  ## with Lightning, Transformers, ONNX, pandas and Polars
+	$(BIN)/python -m pytest tests/integrations tests/train/test_export.py
 
 coverage: .venv/ready  ## which branches of the source the tests take
 	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered

@@ -13,6 +13,8 @@ import typer.main
 import ensize
 import ensize.cli
 import ensize.figures
+import ensize.integrations.lightning
+import ensize.integrations.transformers
 import ensize.synthetic
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -21,6 +23,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 DOORS = {
     "synthetic": ("World", "Family", "LawPlane", "noisy_curve"),
     "figures": ("draw",),
+    "integrations": ("lightning.RecordPredictions", "transformers.RecordPredictions"),
 }
 
 

@@ -34,6 +34,7 @@ ORDER = [
     "figures",
     "reports",
     "train",
+    "integrations",
     "cli",
 ]
 
@@ -44,6 +45,9 @@ ONLY = {
     "pooch": {"train"},
     "ray": {"train"},
     "matplotlib": {"figures", "reports"},
+    "lightning": {"integrations"},
+    "pytorch_lightning": {"integrations"},
+    "transformers": {"integrations"},
 }
 
 

@@ -168,6 +168,16 @@ class Plane:
         """
         return find_advantages(self, budgets, one_of("score", score, SCORES), cost)
 
+    def records(self) -> list[dict[str, Any]]:
+        """List the points of all curves as plain records, by size and n."""
+        return [
+            {"pool": name, "size": int(size), **record}
+            for name, size, curve in zip(
+                self.names, self.sizes, self.curves, strict=True
+            )
+            for record in curve.records()
+        ]
+
     def luck(self, k: int, score: str) -> Luck:
         """Return how one pool's curve would vary with other networks; kept."""
         return self.remember(

@@ -244,7 +244,7 @@ def _decide(
         low, high = each.reading.interval
         listed.append(
             Split(
-                *(each.pool, each.n, each.size, each.total),
+                *(each.pool, each.n, each.size, float(each.total)),
                 value=float(values[k] - off),
                 low=max(low - off, 0.0),
                 high=high - off,
