@@ -1,6 +1,7 @@
 """The order of the rooms, and what importing the house costs."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,15 @@ def files():
 
 def test_every_room_is_in_the_order():
     assert {room for room, _ in files()} <= set(ORDER)
+
+
+def test_the_design_lists_the_rooms_in_this_order():
+    page = (ROOT.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^  (\w+)(\.py|/) ", page, re.MULTILINE)
+    there = {room: path.parent == ROOT for room, path in files()}
+    assert [name for name, _ in listed if not name.startswith("__")] == ORDER
+    for name, kind in listed:
+        assert name.startswith("__") or there[name] == (kind == ".py"), name
 
 
 def test_heavy_libraries_stay_in_their_rooms():
