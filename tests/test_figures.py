@@ -153,6 +153,7 @@ def test_each_figure_is_drawn_readable_and_says_what_it_rests_on(name, drawn):
     assert found.records
     assert found.figure.get_size_inches()[0] == style.WIDTH
     assert_readable(found.figure)
+    assert {text.get_fontsize() for text in visible_texts(found.figure)} <= {6.0, 7.0}
     assert "240 test objects" in found.caption
     assert found.caption.endswith(".")
     units = {"splits-accuracy": "%", "timing": "Seconds", "temperatures": "temperature"}
@@ -473,6 +474,8 @@ def test_the_same_store_gives_the_same_bytes(folder):
         made = as_picture(draw(name, one), kind)
         assert made == as_picture(draw(name, other), kind)
         assert not re.search(rb"20[0-9]{2}-[0-9]{2}-[0-9]{2}", made)
+    drawn = draw("sizes", one)
+    assert len({as_picture(drawn, "svg") for _ in range(3)}) == 1
 
 
 def test_names_of_stores_make_no_paths(stores, tmp_path):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
+    from ensize.evidence import Evidence
     from ensize.predictions import Progress
 
 __all__ = [
@@ -85,8 +86,7 @@ def draw(name: str, stores: Any) -> Drawn:
             f"figure {name!r} is of one store, but there are {names}; give one of them"
         )
     try:
-        with mpl.rc_context(RC):
-            return drawing.draw(evidence)
+        return _drawn(drawing, evidence)
     except Lacking as lacking:
         raise InputError(f"figure {name!r} cannot be drawn: {lacking}") from lacking
 
@@ -151,7 +151,17 @@ def draw_each(
             progress("drawing", i / len(jobs))
         of = None if drawing.together else group[0].name
         try:
-            with mpl.rc_context(RC):
-                yield drawing, of, drawing.draw(group)
+            yield drawing, of, _drawn(drawing, group)
         except Lacking as lacking:
             yield drawing, of, str(lacking)
+
+
+def _drawn(drawing: Drawing, evidence: Sequence[Evidence]) -> Drawn:
+    """Draw in our style, and lay out for good: a file looks as the others do."""
+    with mpl.rc_context(RC):
+        drawn = drawing.draw(evidence)
+        # The room for ticks depends on their letters, and these on the room.
+        for _ in range(2):
+            drawn.figure.draw_without_rendering()
+        drawn.figure.set_layout_engine("none")
+    return drawn

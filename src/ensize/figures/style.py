@@ -29,6 +29,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # The width of a column, in inches.
 WIDTH = 3.3
+_TICKS = 6
 RC: Any = {
     "font.family": "DejaVu Sans",  # comes with the library: the same everywhere
     "font.size": 7,
@@ -41,8 +42,8 @@ RC: Any = {
     "axes.spines.right": False,
     "grid.color": "0.9",
     "grid.linewidth": 0.5,
-    "xtick.labelsize": 6,
-    "ytick.labelsize": 6,
+    "xtick.labelsize": _TICKS,
+    "ytick.labelsize": _TICKS,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "legend.fontsize": 6,
@@ -73,7 +74,11 @@ def page(rows: int = 1, columns: int = 1, *, height: float = 2.2) -> tuple[Figur
     """Make an empty figure as wide as a column; its axes are an array."""
     layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03)
     figure = Figure(figsize=(WIDTH, height), layout=layout)
-    return figure, figure.subplots(rows, columns, squeeze=False)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for each in axes.flat:
+        # How many ticks there are depends on it, even when the figure is saved.
+        each.tick_params(labelsize=_TICKS)
+    return figure, axes
 
 
 def short(number: float, digits: int = 3) -> str:
@@ -130,7 +135,7 @@ def key(
     every = math.ceil(count / 9)
     ticks = np.arange(count - 1, -1, -every)[::-1]
     bar.set_ticks(list(ticks), labels=[short(values[i], digits) for i in ticks])
-    bar.ax.tick_params(length=0)
+    bar.ax.tick_params(length=0, labelsize=_TICKS)
     bar.ax.minorticks_off()
     bar.set_label(label)
 
@@ -227,6 +232,7 @@ def bar(
         where |= {"orientation": "horizontal", "pad": 0.04}
     found = figure.colorbar(shown, ax=axes, **where)
     found.set_label(label)
+    found.ax.tick_params(labelsize=_TICKS)
     if below:
         found.locator = MaxNLocator(3)
         found.formatter = StrMethodFormatter("{x:.4g}")
