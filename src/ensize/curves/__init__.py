@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # Temperatures at which logits of ±10⁴ stay numbers.
+# By which part CNLL on halves may be above that on all objects. On test sets of
+# thousands it is a hundredth of this.
+_ABOVE = 0.1
 _LOW, _HIGH = 1e-20, 1e20
 
 # The columns of a curve, in the order of its table and its JSON.
@@ -232,6 +235,9 @@ def score(
     _note(scores, pool, warnings)
     ends = np.cumsum([len(each) for each in drawn])
     parts = [slice(end - len(each), end) for each, end in zip(drawn, ends, strict=True)]
+    cnll, whole = (_means(each, parts) for each in (scores.cnll, scores.cnll_whole))
+    if calibrate_on is None:
+        _note_halves(sizes, cnll, whole, warnings)
     without: dict[str, Floats] = {}
     if ensembles == "disjoint":
         errors = np.array([_independent_error(scores.cnll[part]) for part in parts])
@@ -247,9 +253,9 @@ def score(
         n=np.array(sizes),
         ensembles=np.array([len(each) for each in drawn]),
         nll=_means(scores.nll, parts),
-        cnll=_means(scores.cnll, parts),
+        cnll=cnll,
         cnll_se=errors,
-        cnll_whole=_means(scores.cnll_whole, parts),
+        cnll_whole=whole,
         le_nll=np.array([scores.le_nll(part) for part in parts]),
         accuracy=_means(scores.accuracy, parts),
         brier=_means(scores.brier, parts),
@@ -346,6 +352,21 @@ def _note_twins(sketch: Sketch, warnings: list[str]) -> None:
                 f"{label} says the same as {twin}; a network that stands in a pool"
                 " twice makes ensembles look worse than they are: take it out"
             )
+
+
+def _note_halves(
+    sizes: list[int], cnll: Floats, whole: Floats, warnings: list[str]
+) -> None:
+    """Say where half of the test set is too little to choose a temperature."""
+    above = cnll - whole * (1 + _ABOVE)
+    worst = int(above.argmax())
+    if above[worst] > 0:
+        warnings.append(
+            "half of the objects is too little to choose a temperature: CNLL of"
+            f" {sizes[worst]} is {cnll[worst]:.4g} where the halves choose for each"
+            f" other, and {whole[worst]:.4g} where all do; test on more objects, or"
+            " choose on separate ones (--calibrate-on)"
+        )
 
 
 def _note(scores: Scores, pool: Predictions | Sketch, warnings: list[str]) -> None:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 # What is forecast where nobody says otherwise.
 DOUBLING = (8, 16, 32, 64)
 _OF_SCORING = ("apply", "calibrated", "keep_odd", "seed")
-# By which part CNLL on halves may be above that on all objects. On test sets of
-# thousands it is a hundredth of this.
-_ABOVE = 0.1
 _REFITS = {"robust": robust_refits, "paper": paper_refits}
 
 
@@ -110,7 +107,7 @@ def forecast(
     value = refits.at(wide)
     half = refits.half_width(refits.luck(wide), level)
     low, high = np.maximum(value - half, 0.0), value + half
-    warnings = [*curve.warnings, *_unsettled(curve)]
+    warnings = [*curve.warnings]
     if law.status in {Status.BOUND, Status.TOO_FEW, Status.NOT_DECREASING}:
         warnings.append(law.message)
     return Forecast(
@@ -133,18 +130,3 @@ def forecast(
         },
         refits=refits,
     )
-
-
-def _unsettled(curve: Curve) -> list[str]:
-    """Say where half of the test set is too little to choose a temperature."""
-    above = curve.cnll / curve.cnll_whole
-    worst = int(above.argmax())
-    if curve.options["calibrated"] == "separately" or above[worst] <= 1 + _ABOVE:
-        return []
-    sentence = (
-        f"half of {curve.objects:,} objects is too little to choose a temperature: CNLL"
-        f" of {curve.n[worst]} is {curve.cnll[worst]:.4g} where the halves choose for"
-        f" each other, and {curve.cnll_whole[worst]:.4g} where all do; test on more"
-        " objects, or choose on separate ones (--calibrate-on)"
-    )
-    return [sentence]

@@ -7,7 +7,6 @@ stay in memory.
 from __future__ import annotations
 
 import math
-import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -16,7 +15,7 @@ import numpy as np
 from ensize.checks import InputError
 from ensize.predictions import Pool, Predictions
 from ensize.searches.steps import Step
-from ensize.stores.files import brief, publish, reported
+from ensize.stores.files import brief, rewrite
 from ensize.stores.seals import read_sealed_json, sealed_json
 
 if TYPE_CHECKING:
@@ -127,10 +126,7 @@ class Record:
             "asked": self.asked,
             "lost": self.lost,
         }
-        fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-        publish(fresh, [sealed_json(said)])
-        with reported(path, "written"):
-            fresh.replace(path)
+        rewrite(path, [sealed_json(said)])
 
 
 _NUMBERS = ("cnll", "low", "high", "measured")

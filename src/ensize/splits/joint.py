@@ -67,6 +67,10 @@ class JointLaw:
         return self.limit + self.shortfall * s**self.p + gained
 
 
+# What luck would have below 0 is as good as 0; residuals are relative.
+_ZERO = 1e-6
+
+
 @dataclass(frozen=True, eq=False)
 class Points:
     """Measured points of a plane, with weights like 1/n that sum to 1 a pool."""
@@ -83,6 +87,7 @@ class Points:
         for k in pools:
             luck = plane.luck(k, "cnll")
             value = luck.points if draw is None else luck.points + luck.off[draw]
+            value = np.maximum(value, _ZERO)
             weight = 1 / luck.n
             size = np.full(len(value), float(plane.sizes[k]))
             rows.append((luck.n, size, value, weight / weight.sum()))
