@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow test-integrations \
+.PHONY: help demo test test-slow test-oldest test-integrations \
 	lint format coverage docs wheel bench clean
 
 help:  ## say what can be made
@@ -35,6 +35,15 @@ test-slow: .venv/ready  ## the tests that take minutes
 test-integrations: .venv/integrations  ## with Lightning, Transformers, ONNX, pandas and Polars
 	$(BIN)/python -m pytest tests/integrations tests/train/test_export.py
 
+.venv-oldest/ready: pyproject.toml oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --upgrade 'pip>=25.1'
+	.venv-oldest/bin/pip install --quiet --constraint oldest.txt --editable . pytest hypothesis mpmath
+	touch $@
+
+test-oldest: .venv-oldest/ready  ## the core alone, with the oldest dependencies it allows
+	.venv-oldest/bin/python -m pytest tests
+
 coverage: .venv/ready  ## which branches of the source the tests take
 	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
 
@@ -60,4 +69,4 @@ bench: .venv/peers  ## the measured ratios of docs/benchmarks.md and docs/estima
 	$(BIN)/python benchmarks/estimates.py
 
 clean:  ## remove what was made
-	rm -rf .venv demo dist docs/_build docs/reference
+	rm -rf .venv .venv-oldest demo dist docs/_build docs/reference

@@ -1,0 +1,15 @@
+"""The core is tested alone where PyTorch or Matplotlib is not installed."""
+
+import importlib.util
+
+NEEDED = {
+    "torch": ["train/*", "integrations/*", "fake_training.py", "test_gallery.py"],
+    "matplotlib": ["test_figures.py", "test_reports*.py", "test_site.py"],
+}
+
+collect_ignore_glob = [
+    pattern
+    for library, patterns in NEEDED.items()
+    if importlib.util.find_spec(library) is None
+    for pattern in patterns
+]
