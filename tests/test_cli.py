@@ -59,7 +59,7 @@ def test_score_prints_the_contracts_json(pool):
     logits, targets = make_pool(5, 60, 4)
     curve = score(Predictions.of(logits, targets))
     assert (said["networks"], said["objects"], said["classes"]) == (5, 60, 4)
-    assert said["warnings"] == []
+    assert said["warnings"] == list(curve.warnings)
     assert said["options"]["apply"] == "before"
     for point, record in zip(said["points"], curve.records(), strict=True):
         for key in (

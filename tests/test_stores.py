@@ -548,7 +548,7 @@ def test_a_disk_that_takes_nothing_is_named(store, monkeypatch, call, code):
 
 def test_a_store_where_a_file_lies_is_named(tmp_path):
     (tmp_path / "file").write_text("here")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="is a file, where a folder"):
         Store(tmp_path / "file").add("a", 0, *make())
     with pytest.raises(InputError, match="is no store"):
         Store.open(tmp_path / "file")
