@@ -186,7 +186,11 @@ class _Work:
             width: [seed for seed in seeds if (width, seed) not in self.given_up]
             for width, seeds in left.items()
         }
-        return {width: seeds for width, seeds in left.items() if seeds}
+        found = {width: seeds for width, seeds in left.items() if seeds}
+        if task.workers == 1:
+            return found
+        # Where several work, what takes longest goes first, and nobody waits for it.
+        return {width: found[width] for width in sorted(found, key=self._cost)[::-1]}
 
     def _folder(self, width: int) -> Path:
         return self.store.path / "unfinished" / self.study.pool(width)
