@@ -355,9 +355,9 @@ def print_limits(jobs: Sequence[Job], costs: Costs) -> None:
         f" quicker, in whatever order. The driver is busy for {1000 * driver:.0f} ms"
         " with each network when the store is full; with networks of"
         f" {mean / HOUR:.1f} h it would be what everyone waits for from"
-        f" {mean / driver:,.0f} GPUs on. Before that comes the news, every second from"
-        f" each place, which takes {1000 * costs.news:.2f} ms of its processor: the news"
-        f" of {1 / costs.news:,.0f} places fills it."
+        f" {mean / driver:,.0f} GPUs on. Before that come news: every second from each"
+        f" place, and {1000 * costs.news:.2f} ms of its processor. Those of"
+        f" {1 / costs.news:,.0f} places fill it."
     )
 
 
