@@ -90,9 +90,10 @@ def lacking(
     found = {}
     for width, seeds in runs.items():
         pool = study.pool(width)
-        there, failed = set(store.seeds(pool)), set(_failed(store, pool))
+        failed = set(_failed(store, pool))
+        over = failed.union(store.seeds(pool))
         tries = [s + MOST if retry and s in failed else s for s in seeds]
-        if left := [seed for seed in tries if seed not in there | failed]:
+        if left := [seed for seed in tries if seed not in over]:
             found[width] = left
     return found
 
