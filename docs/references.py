@@ -64,9 +64,9 @@ def api() -> str:
 
 
 def verbs() -> dict[str, Any]:
-    """List the verbs of the terminal, each with its command."""
+    """List the verbs of the terminal, each with its command; first what serves all."""
     group: Any = typer.main.get_command(ensize.cli.app)
-    return dict(group.commands)
+    return {"ensize": group, **group.commands}
 
 
 def options(name: str, command: Any) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ def options(name: str, command: Any) -> list[tuple[str, str]]:
 
 def terminal() -> str:
     """Write the reference of every verb with its options, as `--help` tells them."""
-    lines = ["# Terminal", "", "What `ensize VERB --help` says, verb by verb."]
+    lines = ["# Terminal", "", "What `ensize --help` and `ensize VERB --help` say."]
     for name, command in verbs().items():
         lines += ["", f"## {name}", "", inspect.cleandoc(command.help or "")]
         lines += ["", "| option | what it does |", "|---|---|"]
