@@ -519,7 +519,7 @@ def main() -> None:
     parser.add_argument("--flips", type=int, default=400)
     parser.add_argument("--objects", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=parts)
+    parser.add_argument("--only", choices=[*parts, *KILLS])
     given = parser.parse_args()
     watch()
     chance, rows = random.Random(given.seed), []
@@ -532,8 +532,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         print("| fault | times | what was seen |\n|---|---:|---|")
-        if given.only in (None, "kills"):
-            for name, share in KILLS.items():
+        for name, share in KILLS.items():
+            if given.only in (None, "kills", name):
                 place = root / f"kills-{name[:9]}"
                 place.mkdir()
                 show([killed(name, given.kills * share // 100, place, chance)])

@@ -220,6 +220,10 @@ def test_no_bit_changes_unseen(store, name):
         with pytest.raises(InputError, match=path.name):
             check_seal(path)
         path.write_bytes(whole)
+    for length in range(0, len(whole), 3):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=path.name):
+            check_seal(path)
 
 
 def test_without_a_seal_the_form_is_checked(store):

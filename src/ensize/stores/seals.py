@@ -79,9 +79,11 @@ def _check_toml(path: Path) -> None:
     """Check TOML, which people may write as well: they do not seal it."""
     content = read_text(path)
     try:
-        tomllib.loads(content.decode())
+        declared = tomllib.loads(content.decode())
     except (RecursionError, ValueError) as error:
         raise damaged(path, "it is no TOML file") from error
+    if not declared:
+        raise damaged(path, "it declares nothing")
     sealed = content.startswith(_HEAD) or b"# checksum" in content
     match = _LINE.fullmatch(content)
     if sealed and not (
