@@ -26,7 +26,7 @@ from ensize.stores.networks import as_json, checksum
 from hostile import judging, mutations
 from hostile.readers import HEX, READERS, arrays, npy_bytes, terminal
 
-FEW = {"terminal": 15, "store": 40, "toml": 100}
+FEW = {"terminal": 30, "store": 40, "toml": 100}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -272,7 +272,8 @@ def test_a_name_is_no_formula(tmp_path):
     some = ["--only", "temperatures,errors-of-all", "-o", str(tmp_path / "figures")]
     stores = [str(tmp_path / each) for each in ("one", "other")]
     code, _, err = terminal("figures", *stores, *some)
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert all(line.startswith("warning: ") for line in err.splitlines())
 
 
 def test_seconds_of_networks_that_are_no_numbers(store):

@@ -44,10 +44,13 @@ def demo(
     It takes about a minute, and needs no download. A second run trains nothing anew.
     """
     from ensize.stores import Store
+    from ensize.stores.files import make_folder, reported
     from ensize.train.demo import check_demo, score_demo, split_demo, train_demo
 
     began = time.perf_counter()
     path = output / "store"
+    with reported(output, "made"):
+        make_folder(path)
     tell = _quiet if as_json else say
     tell(
         "How many networks, and how large? Networks of 7 sizes learn to read 128"

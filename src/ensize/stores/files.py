@@ -253,7 +253,7 @@ def publish(path: Path, content: Iterable[Any]) -> bool:
     hidden = path.with_name(f".{path.name}.{token}.partial")
     with reported(path, "written"):
         if not path.parent.is_dir():
-            _make_folder(path.parent)
+            make_folder(path.parent)
             _flush_folder(path.parent.parent)
         try:
             with hidden.open("xb") as file:
@@ -276,7 +276,8 @@ def rewrite(path: Path, content: Iterable[Any]) -> None:
         fresh.replace(path)
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder, or say which file stands in its way."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
