@@ -438,6 +438,13 @@ def test_markup_in_a_store_is_text(store, monkeypatch):
         ("study s.toml --store new --device tpu", "device is 'tpu'; give cpu"),
         ("study s.toml --store new --precision float8", "precision is 'float8'"),
         ("search s.toml --budget 1e300 --store new", "budget is 1e300; nobody"),
+        (f"search {'1' * 400} --budget 1M --store new", "File name too long"),
+        (f"study {'1' * 400} --store new", "File name too long"),
+        (f"score {'1' * 400}", "File name too long"),
+        (f"forecast {'1' * 400}", "File name too long"),
+        (f"figures STORE -o {'1' * 400}", "File name too long"),
+        (f"report STORE -o {'1' * 400}.html", "File name too long"),
+        ("demo -o new --networks 1000000000000000000", "a whole number from 1 to"),
     ],
 )
 def test_mistakes_on_the_terminal(line, words, store, tmp_path, monkeypatch):
@@ -448,7 +455,8 @@ def test_mistakes_on_the_terminal(line, words, store, tmp_path, monkeypatch):
     (tmp_path / "c.csv").write_text("1,2\n")
     (tmp_path / "s.toml").write_text(SOUND)
     code, out, err = terminal(*line.replace("STORE", "store").split())
-    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (code, err.count("\n")) == (2, 1)
+    assert not out or line.startswith("demo")  # which says what it is about to do
     assert words in err
     assert not (tmp_path / "new").exists()
 

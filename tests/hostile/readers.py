@@ -230,6 +230,9 @@ class Text:
 class Toml:
     """Study files."""
 
+    def __init__(self):
+        importlib.import_module("ensize.train.studies")
+
     valid = (
         ("name", '"a"'),
         ("dataset", '"digits"'),
@@ -317,6 +320,7 @@ class Stored:
     """A store: claims, targets, headers, sketches, and what a study leaves in it."""
 
     def __init__(self):
+        importlib.import_module("ensize.train.studies")
         logits, targets = arrays()
         store = Store("whole")
         self.known = {"size": 10, "width": 2, "family": "mlp", "multiply_adds": 20}
@@ -376,7 +380,7 @@ class Stored:
                 return header_of(content, random)
             claim = json.loads(content)
             change(claim, random)
-        except (AttributeError, TypeError, ValueError):  # harmed before
+        except (AttributeError, RecursionError, TypeError, ValueError):  # harmed before
             return b"[" * 90_000
         if path.name == "pool.json" and random.random() < 0.9:
             claim["checksum"] = checksum(claim)
@@ -451,7 +455,8 @@ class Terminal:
         self.stored = Stored()
         np.save("good.npy", arrays()[0])
         Path("good.csv").write_bytes(self.csv.valid)
-        importlib.import_module("ensize.train.studies")  # no part of what inputs take
+        for room in ("ensize.train.studies", "ensize.figures"):
+            importlib.import_module(room)  # no part of what inputs take
 
         self.verbs = typer.main.get_command(app).commands
 
@@ -467,7 +472,7 @@ class Terminal:
             option = each.opts[0]
             if each.param_type_name == "argument":
                 self.line += self._files(name, random)
-            elif option in _NEEDED or random.random() < 0.15:
+            elif option in _NEEDED or random.random() < 0.06:
                 self.line.append(option)
                 if not getattr(each, "is_flag", False):
                     self.line.append(self._value(option, random))
@@ -488,7 +493,7 @@ class Terminal:
         others = ["t.npy", "missing", ".", "", "/dev/null", "*.npy", "c.csv", "\udcff"]
         return [
             random.choice(usual if random.random() < 0.85 else others)
-            for _ in range(random.choice([1, 1, 1, 1, 0, 2]))
+            for _ in range(random.choice([1] * 8 + [0, 2]))
         ]
 
     def _value(self, option, random):

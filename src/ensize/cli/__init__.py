@@ -88,3 +88,9 @@ def main() -> None:
         # Whoever read our output has had enough of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # such as of a name that is too long
+        if debug:
+            raise
+        told = printable(f"ensize: {error}; give another file, or another folder")
+        err.print(told, style="red", highlight=False, markup=False)
+        sys.exit(2)

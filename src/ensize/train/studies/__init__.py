@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensize.checks import InputError, one_of, positive, whole
-from ensize.stores import Store
+from ensize.stores import Store, reported
 from ensize.train.clusters import Cluster, Lost
 from ensize.train.executors import Here, devices_of, executor_of
 from ensize.train.images import load_data
@@ -186,7 +186,9 @@ def train_networks(
 def study_of(text: str | os.PathLike[str]) -> Study:
     """Read a study file, or take one of the paper's studies by its name."""
     path = Path(text)
-    if path.exists() or path.suffix or len(path.parts) > 1:
+    with reported(path):
+        file = path.exists() or path.suffix or len(path.parts) > 1
+    if file:
         return Study.read(path)
     try:
         return Study.preset(str(text))
