@@ -46,6 +46,9 @@ test-oldest: .venv-oldest/ready  ## the core alone, with the oldest dependencies
 
 coverage: .venv/ready  ## which branches of the source the tests take
 	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
+	@echo 'The analysis rooms, of which at least 95 % are to be covered:'
+	$(BIN)/coverage report --skip-covered --fail-under=95 \
+		--omit='*/train/*,*/cli/*,*/figures/*,*/reports/*,*/integrations/*'
 
 docs: .venv/ready  ## the site, in docs/_build; a broken link fails
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build

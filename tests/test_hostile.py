@@ -449,7 +449,7 @@ def test_markup_in_a_store_is_text(store, monkeypatch):
 )
 def test_mistakes_on_the_terminal(line, words, store, tmp_path, monkeypatch):
     """Found: a sentence about something else, or a store begun in spite of it."""
-    if line.startswith(("study", "search")):
+    if line.startswith(("study", "search", "demo")):
         pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c.csv").write_text("1,2\n")
