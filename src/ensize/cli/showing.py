@@ -45,8 +45,15 @@ def demo(
     """
     from ensize.stores import Store
     from ensize.stores.files import make_folder, reported
-    from ensize.train.demo import check_demo, score_demo, split_demo, train_demo
+    from ensize.train.demo import (
+        check_demo,
+        demo_study,
+        score_demo,
+        split_demo,
+        train_demo,
+    )
 
+    demo_study(networks)  # a number that cannot be is told before anything is made
     began = time.perf_counter()
     path = output / "store"
     with reported(output, "made"):

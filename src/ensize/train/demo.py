@@ -17,6 +17,7 @@ from ensize.laws import fit
 from ensize.planes import plane_of
 from ensize.splits import split
 from ensize.train.studies import Study, train_study
+from ensize.train.studies.declarations import MOST
 
 if TYPE_CHECKING:
     import os
@@ -56,7 +57,7 @@ def demo_study(networks: int | None = None) -> Study:
     (1008, 7)
     """
     everyone = sum(_NETWORKS.values())
-    part = 1.0 if networks is None else whole("networks", networks, 1) / everyone
+    part = 1.0 if networks is None else whole("networks", networks, 1, MOST) / everyone
     recipe = {"epochs": 150, "batch": 64, "learning_rate": 0.1, "weight_decay": 3e-3}
     declared: dict[str, Any] = {
         "name": "demo",
