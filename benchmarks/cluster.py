@@ -299,24 +299,27 @@ def in_turns(jobs: Sequence[Job]) -> list[Job]:
     return [job for row in rows for job in row if job is not None]
 
 
-def say_experiment(jobs: Sequence[Job], every: float) -> None:
+def say_experiment(jobs: Sequence[Job]) -> None:
     """Say how large the experiment is."""
     days = sum(job.seconds for job in jobs) / HOUR / 24
     kept = sum(job.stored for job in jobs)
-    sent = sum(job.checkpoint * (job.seconds // every) for job in jobs)
+    sent = {
+        every: sum(job.checkpoint * (job.seconds // (60 * every)) for job in jobs)
+        for every in (2, 30)
+    }
+    most = max(job.checkpoint for job in jobs)
     print(
         f"\n{len(jobs):,} networks, {days:,.0f} GPU days; {kept / 1e9:.1f} GB of logits"
-        f" in the stores. Checkpoints every {every / 60:.0f} minutes write"
-        f" {sent / 1e12:,.1f} TB in all, one in the place of the other; the largest has"
-        f" {max(job.checkpoint for job in jobs) / 1e9:.1f} GB.\n"
+        f" in the stores. Checkpoints of up to {most / 1e9:.1f} GB, each in the place"
+        f" of the last: {sent[2] / 1e12:,.1f} TB are written in all where that is every 2"
+        f" minutes, {sent[30] / 1e12:,.1f} TB every 30.\n"
     )
 
 
 def print_simulation(costs: Costs) -> None:
     """Print how long the experiment takes, and what the GPUs wait for."""
     jobs = experiment()
-    say_experiment(jobs, 120.0)
-    say_experiment(jobs, 1800.0)
+    say_experiment(jobs)
     widest = sorted(jobs, key=lambda job: -job.seconds)
     ways: dict[str, Callable[[int], Run]] = {
         "one study after another, narrowest first": lambda gpus: one_after_another(

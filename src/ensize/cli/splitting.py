@@ -253,6 +253,7 @@ def search(
         )
     given = {"study": study, "store": str(store), **choices, **where}
     given |= {"budget": budget, "data": None if data is None else str(data)}
+    given |= {"ray": ray} if executor == "ray" else {}
     _print_search(found, given, as_json=as_json)
     if code := exit_code(found):
         raise typer.Exit(code)

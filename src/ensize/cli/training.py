@@ -150,6 +150,7 @@ def study(
         )
     options |= {"executor": executor, "minutes": minutes, "every": every}
     options |= {"keep_weights": keep_weights, "retry": not no_retry}
+    options |= {"ray": ray} if executor == "ray" else {}
     _print_result(result, store, options, as_json=as_json)
     if code := exit_code(result):
         raise typer.Exit(code)

@@ -1,8 +1,8 @@
 """Benches: where a committee is trained on a node of a cluster.
 
-A bench does one thing at a time in a thread of its own, and is asked for news of it
-again and again. Whoever asks says at the same time whether to stop: so a bench that is
-asked no more knows nothing, and ends with the process that asked.
+A bench does one thing at a time, in a thread of its own, and is asked for news of it
+again and again. Whoever asks says at the same time whether to stop, so that nothing but
+answers ever leaves a node.
 """
 
 from __future__ import annotations
