@@ -311,8 +311,8 @@ def say_experiment(jobs: Sequence[Job]) -> None:
     print(
         f"\n{len(jobs):,} networks, {days:,.0f} GPU days; {kept / 1e9:.1f} GB of logits"
         f" in the stores. Checkpoints of up to {most / 1e9:.1f} GB, each in the place"
-        f" of the last: {sent[2] / 1e12:,.1f} TB are written in all where that is every 2"
-        f" minutes, {sent[30] / 1e12:,.1f} TB every 30.\n"
+        f" of the last: {sent[2] / 1e12:,.1f} TB are written in all where that is every"
+        f" 2 minutes, {sent[30] / 1e12:,.1f} TB every 30.\n"
     )
 
 
