@@ -1,13 +1,15 @@
 """What the studies kept here answer: the tables of docs/study.md, as Markdown.
 
     python studies/answers.py > docs/study-answers.md
+    python studies/answers.py STORE > studies/cifar100-vgg16/answers.md
 
-Nothing is trained; all is computed from the predictions in these folders, in some
-twenty seconds.
+Nothing is trained; all is computed from the predictions in these folders, or in a store
+of another study, in some twenty seconds.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import ensize
 from ensize.laws import fit
 from ensize.planes import Plane, plane_of
+from ensize.splits.trials import SET
 from ensize.train.studies import Study
 from ensize.train.studies.runs import chosen
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 HERE = Path(__file__).parent
-REGULARIZED, UNREGULARIZED = "cifar10-vgg16", "cifar10-vgg16-unregularized"
+KEPT = "cifar10-vgg16", "cifar10-vgg16-unregularized"
 SHOWN = (1, 2, 4, 8, 16, 32)
 
 
@@ -36,11 +39,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     print()
 
 
-def networks(plane: Plane, name: str) -> None:
+def networks(plane: Plane, path: Path) -> None:
     """Say how the networks of each width were trained, and how good one is."""
     print("### The networks\n")
-    study = Study.read(HERE / name)
-    store = ensize.Store(HERE / name)
+    study, store = Study.read(path), ensize.Store(path)
     rows = []
     for k, pool in enumerate(plane.names):
         width, curve = int(plane.pools[k].pool.width or 0), plane.curves[k]
@@ -153,17 +155,18 @@ def predictions(plane: Plane) -> None:
 
 def main() -> None:
     """Print everything."""
+    given = [Path(each) for each in sys.argv[1:]]
     print("# Tables of the study\n\nPrinted by `python studies/answers.py`.\n")
-    for name in (REGULARIZED, UNREGULARIZED):
-        plane = plane_of(HERE / name)
-        print(f"## {name}\n")
-        networks(plane, name)
+    for path in given or [HERE / name for name in KEPT]:
+        plane = plane_of(path)
+        print(f"## {Study.read(path).name}\n")
+        networks(plane, path)
         plane_table(plane, "cnll")
         plane_table(plane, "accuracy")
         laws(plane)
         along_size(plane)
         along_budget(plane)
-        if name == REGULARIZED:
+        if plane.networks.min() > SET:
             predictions(plane)
 
 
