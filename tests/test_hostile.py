@@ -305,9 +305,17 @@ weight_decay = 0
 """
 
 
+def test_half_precision_targets_that_are_no_numbers():
+    """Found: a warning of NumPy, about a NaN whose first bit of payload is 0."""
+    odd = np.array([0x7D01], "<u2").view("<f2")
+    with pytest.raises(InputError, match="targets holds numbers of type float16"):
+        ensize.load(arrays()[0], targets=odd)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (SOUND.replace("[recipe]", f"keep = {HEX}\n[recipe]"), "keep is an integer"),
         (SOUND + "dropout = " + "[" * 3000, "no TOML"),
         (SOUND + "dropout = " + "{a=" * 3000, "no TOML"),
         (SOUND.replace("epochs = 1", f"epochs = {HEX}"), "epochs of .recipe. is"),
@@ -322,7 +330,17 @@ weight_decay = 0
             "asks for 100002 networks",
         ),
     ],
-    ids=["deep", "deep-tables", "hex", "hex-rate", "rate", "decay", "many", "grid"],
+    ids=[
+        "keep",
+        "deep",
+        "deep-tables",
+        "hex",
+        "hex-rate",
+        "rate",
+        "decay",
+        "many",
+        "grid",
+    ],
 )
 def test_study_files_that_ask_for_too_much(text, words, tmp_path):
     """Found: RecursionError, OverflowError, and grids that fill the memory."""

@@ -53,7 +53,7 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> str:
     if value in choices:
         return value
     listed = ", ".join(repr(choice) for choice in choices)
-    near = difflib.get_close_matches(str(value), choices, n=1)
+    near = difflib.get_close_matches(shown(value).strip("'"), choices, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "choose one of them"
     raise InputError(f"{name} is {shown(value)}, which is not one of {listed}; {hint}")
 
@@ -125,7 +125,8 @@ def class_labels(name: str, value: Any) -> NDArray[np.int64]:
     if array.size == 0:
         raise InputError(f"{name} is empty; targets are one true class per object")
     if array.dtype.kind == "f":
-        odd = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array))))
+        with np.errstate(invalid="ignore"):  # NaN of some kinds
+            odd = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array))))
         hint = "" if not odd.size else f" (entry {odd[0]} is {array[odd[0]]})"
         raise InputError(
             f"{name} holds numbers of type {array.dtype}{hint}; targets are"
