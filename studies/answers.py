@@ -1,7 +1,7 @@
 """What the studies kept here answer: the tables of docs/study.md, as Markdown.
 
     python studies/answers.py > docs/study-answers.md
-    python studies/answers.py STORE > studies/cifar100-vgg16/answers.md
+    python studies/answers.py STORE
 
 Nothing is trained; all is computed from the predictions in these folders, or in a store
 of another study, in some twenty seconds.
