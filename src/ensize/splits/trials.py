@@ -35,6 +35,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # So many networks of each size are known when a split is predicted.
 SET = 6
+# And so many sets there are at most, as the paper has for VGG.
+SETS = 10
 # A size that differs from a pool's by no more than this part is the pool's.
 _ALIKE = 0.05
 
@@ -183,7 +185,8 @@ class _Trials:
         self.plane, self.method = plane, method
         self.options = {key: plane.options[key] for key in ("apply", "seed")}
         # A set of a pool leaves at least one network that tells the truth.
-        self.sets = np.minimum(plane.networks // SET, plane.networks - SET).clip(0)
+        self.sets = np.minimum(plane.networks // SET, plane.networks - SET)
+        self.sets = self.sets.clip(0, SETS)
         self._known: dict[tuple[int, int], tuple[Any, Any]] = {}
         self._pools: dict[int, Predictions | Sketch] = {}
 
