@@ -67,7 +67,7 @@ class Seed:
         """Draw what an epoch needs."""
         random = self.generator(f"epoch {epoch}")
         key = int(random.integers(-(2**31), 2**31))
-        order = random.permutation(np.arange(objects, dtype=np.int32))
+        order = random.permutation(objects).astype(np.int32)
         drawn = random.integers(0, CROPS, objects, np.uint8) if crops else None
         return Chances(key, order, drawn)
 
