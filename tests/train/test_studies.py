@@ -328,7 +328,7 @@ def test_killed_at_random_moments_a_study_still_ends_whole(
         assert Store(store).verify() == ()
     train_study(STUDY, store, every=0.01)
     assert "True" not in log.read_text()
-    assert log.read_text().count("\n") > 4
+    assert log.read_text().count("\n") >= 3  # committees, of which some were killed
     assert_same(store, reference)
 
 

@@ -199,7 +199,10 @@ def fitting(array: FileArray, size: int) -> FileArray:
 def ordinary(path: Path) -> Path:
     """Refuse a pipe, a socket or a device, which may have no end."""
     with reported(path):
-        there = path.exists() and path.stat().st_mode
+        try:  # one look: what another process removes may be gone at a second one
+            there = path.stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            there = 0
     if there and not (stat.S_ISREG(there) or stat.S_ISDIR(there)):
         raise InputError(f"{path} is no ordinary file; move it away")
     return path
