@@ -262,18 +262,17 @@ def test_what_a_stores_study_calls_itself(text, store):
 def test_a_name_is_no_formula(tmp_path):
     """Found: a drawing failed at it; so it did where all curves have one n, no 2^k."""
     pytest.importorskip("matplotlib")
-    draw, targets = np.random.default_rng(0), np.arange(50) % 3
+    draw, targets = np.random.default_rng(0), np.arange(600) % 3
     for store in (Store(tmp_path / "one"), Store(tmp_path / "other")):
         for width in (2, 4, 8):
             for seed in range(6):
-                logits = draw.normal(0, 3, (50, 3)) + 2 * np.eye(3)[targets]
+                logits = draw.normal(0, 3, (600, 3)) + 2 * np.eye(3)[targets]
                 store.add(f"p{width}", seed, logits, targets, size=10 * width)
         (store.path / "study.toml").write_text("name = 'a $\\frac{1}$'")
     some = ["--only", "temperatures,errors-of-all", "-o", str(tmp_path / "figures")]
     stores = [str(tmp_path / each) for each in ("one", "other")]
     code, _, err = terminal("figures", *stores, *some)
-    assert code == 0
-    assert all(line.startswith("warning: ") for line in err.splitlines())
+    assert (code, err) == (0, "")
 
 
 def test_seconds_of_networks_that_are_no_numbers(store):

@@ -312,7 +312,7 @@ def test_killed_at_random_moments_a_study_still_ends_whole(
 ):
     """Twenty kills: no damaged file, and nothing trained that was there already."""
     store, chance, log = tmp_path / "store", random.Random(0), tmp_path / "log"
-    trainer.seconds = 0.02
+    trainer.seconds = 0.06  # long enough to be killed in, on a quick machine too
 
     def check(width, seeds):
         there = Store(store).seeds(f"mlp-w{width}")
@@ -328,7 +328,7 @@ def test_killed_at_random_moments_a_study_still_ends_whole(
         assert Store(store).verify() == ()
     train_study(STUDY, store, every=0.01)
     assert "True" not in log.read_text()
-    assert log.read_text().count("\n") >= 3  # committees, of which some were killed
+    assert log.read_text().count("\n") > 4
     assert_same(store, reference)
 
 
