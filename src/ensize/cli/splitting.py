@@ -28,7 +28,17 @@ from ensize.cli.printing import (
     shown_progress,
     warn,
 )
-from ensize.cli.training import cause_of, exit_code, shown_training
+from ensize.cli.training import (
+    Device,
+    Every,
+    Folder,
+    KeepWeights,
+    Minutes,
+    Precision,
+    cause_of,
+    exit_code,
+    shown_training,
+)
 
 if TYPE_CHECKING:
     from ensize.searches import Step
@@ -192,29 +202,13 @@ def search(
     apply: ApplyAt = Apply.BEFORE,
     keep_odd: KeepOdd = False,
     seed: Seed = 0,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The dataset, if it is not to be downloaded."),
-    ] = None,
+    data: Folder = None,
     executor: Executor = "here",
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cpu|cuda|cuda:K", help="On what; a GPU, if there is one."
-        ),
-    ] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(metavar="float32|tf32", help="Of products; float32 by choice."),
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Stop after so many; the same command goes on."),
-    ] = None,
-    every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 120.0,
-    keep_weights: Annotated[
-        bool, typer.Option("--keep-weights", help="Keep weights too.")
-    ] = False,
+    device: Device = None,
+    precision: Precision = "float32",
+    minutes: Minutes = None,
+    every: Every = 120.0,
+    keep_weights: KeepWeights = False,
     ray_address: RayAddress = None,
     gpus_per_committee: Gpus = None,
     cpus_per_committee: Cpus = None,

@@ -41,6 +41,24 @@ if TYPE_CHECKING:
     from ensize.train.searching import Searched
     from ensize.train.studies import Cost, Result, Study
 
+# What `search` takes as well.
+Folder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The dataset, if it is not to be downloaded."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(metavar="cpu|cuda|cuda:K", help="On what; a GPU, if there is one."),
+]
+Precision = Annotated[
+    str, typer.Option(metavar="float32|tf32", help="Of products on a GPU.")
+]
+Minutes = Annotated[
+    float | None, typer.Option(help="Stop after so many; the same command goes on.")
+]
+Every = Annotated[float, typer.Option(help="Seconds between checkpoints.")]
+KeepWeights = Annotated[bool, typer.Option("--keep-weights", help="Keep weights too.")]
+
 # Without a terminal, progress is a line now and then.
 _LINE = 30.0
 
@@ -57,34 +75,19 @@ def study(
         Path | None,
         typer.Option(metavar="DIR", help="Where the networks go, or are already."),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The dataset, if it is not to be downloaded."),
-    ] = None,
+    data: Folder = None,
     executor: Executor = "here",
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cpu|cuda|cuda:K", help="On what; a GPU, if there is one."
-        ),
-    ] = None,
-    precision: Annotated[
-        str, typer.Option(metavar="float32|tf32", help="Of products on a GPU.")
-    ] = "float32",
+    device: Device = None,
+    precision: Precision = "float32",
     part: Annotated[
         str | None,
         typer.Option(
             metavar="K/N", help="Every N-th network only, from the K-th on: for arrays."
         ),
     ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Stop after so many; the same command goes on."),
-    ] = None,
-    every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 120.0,
-    keep_weights: Annotated[
-        bool, typer.Option("--keep-weights", help="Keep weights too.")
-    ] = False,
+    minutes: Minutes = None,
+    every: Every = 120.0,
+    keep_weights: KeepWeights = False,
     no_retry: Annotated[
         bool,
         typer.Option("--no-retry", help="Do not replace networks that diverge."),
