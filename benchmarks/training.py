@@ -261,6 +261,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--family", choices=("mlp", "vgg16"), help="one of them alone")
     parser.add_argument("--equal", action="store_true", help="compare what is learned")
     given = parser.parse_args()
     if given.device == "cuda" and not torch.cuda.is_available():
@@ -275,19 +276,24 @@ def main() -> None:
     )
     print("| networks | together | way | step of T | over T | over N |")
     print("|---|---:|---|---:|---:|---:|")
-    for width in MLP_WIDTHS:
-        print(compare(digits, "mlp", width, device, given.rounds), flush=True)
-    for width in VGG_WIDTHS:
-        print(compare(noise, "vgg16", width, device, given.rounds), flush=True)
+    for family, data, widths in (
+        ("mlp", digits, MLP_WIDTHS),
+        ("vgg16", noise, VGG_WIDTHS),
+    ):
+        for width in widths if given.family in {None, family} else ():
+            print(compare(data, family, width, device, given.rounds), flush=True)
     if given.equal:
         print("\n| networks | score | ensize | plain loop | n | p |")
         print("|---|---|---:|---:|---:|---:|")
         mlp = Recipe(epochs=20, learning_rate=0.1, weight_decay=3e-4, dropout=0.1)
-        vgg = Recipe(epochs=15, learning_rate=0.02, weight_decay=3e-4)
+        vgg = Recipe(epochs=40, learning_rate=0.02, weight_decay=3e-4)
         large = large_digits()
-        rows = equal(digits, "mlp", 16, mlp, 100, device)
-        rows += equal(large, "vgg16", 4, vgg, 24, device)
-        print("\n".join(rows))
+        for where in (
+            (digits, "mlp", 16, mlp, 400),
+            (large, "vgg16", 4, vgg, 32),
+        ):
+            if given.family in {None, where[1]}:
+                print("\n".join(equal(*where, device)), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ many networks, each with its own order, crops and mirrors, is one look-up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ from ensize.train.seeds import OFFSETS, PAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from ensize.train.images import Data
     from ensize.train.seeds import Chances
@@ -59,13 +61,18 @@ class Batches:
             self._objects = self._normalized(held)
 
     def epoch(
-        self, chances: Sequence[Chances]
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Bring what is drawn for each network to the device: orders and crops."""
-        orders = torch.from_numpy(np.stack([each.order for each in chances]))
-        drawn = [each.crops for each in chances if each.crops is not None]
-        crops = torch.from_numpy(np.stack(drawn)).to(self.device) if drawn else None
-        return orders.to(self.device, torch.int64), crops
+        self, parts: Sequence[Chances]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Bring what is drawn for the networks to the device: keys, orders, crops."""
+        crops = [each.crops for each in parts if each.crops is not None]
+        return (
+            self._joined([each.keys for each in parts]),
+            self._joined([each.orders for each in parts]),
+            self._joined(crops) if crops else None,
+        )
+
+    def _joined(self, parts: Sequence[NDArray[Any]]) -> torch.Tensor:
+        return torch.from_numpy(np.concatenate(parts)).to(self.device)
 
     def classes(self, which: torch.Tensor) -> torch.Tensor:
         """Take the true classes of training objects."""

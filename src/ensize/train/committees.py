@@ -330,9 +330,8 @@ _MACHINES = {"products": _Products, "convolutions": _Convolutions}
 class Stack:
     """The weights of some networks, as one row of numbers that are learned.
 
-    One operation updates them all. By their names, each (networks, …), stand the
-    weights that are learned, their slopes, and running statistics; `named` has all but
-    slopes.
+    By their names, each (networks, …), stand the weights that are learned, with their
+    velocities, and running statistics; `named` has all but velocities.
     """
 
     def __init__(
@@ -345,12 +344,10 @@ class Stack:
             n: (networks, *w.shape) for n, w in each.items()
         }
         total = sum(map(math.prod, self.shapes.values()))
-        # Three arrays, not one: autograd counts the changes of each.
         self.values = torch.zeros(total, device=device)
-        self.slopes = torch.zeros(total, device=device)
         self.velocity = torch.zeros(total, device=device)
         self.learned = self._views(self.values)
-        self.slopes_of = self._views(self.slopes)
+        self.velocities = self._views(self.velocity)
         self.statistics = {
             name: torch.zeros((networks, *weight.shape), device=device)
             for name, weight in weights.items()
@@ -367,18 +364,12 @@ class Stack:
             start += length
         return views
 
-    def spread(self, of_each: torch.Tensor) -> torch.Tensor:
-        """Repeat a number of each network for all that it learns."""
-        each = [
-            of_each.view(-1, *[1] * (len(shape) - 1)).expand(shape).reshape(-1)
-            for shape in self.shapes.values()
-        ]
-        return torch.cat(each)
-
     def take(self, some: slice) -> Tensors:
         """Take the weights of some networks, ready to be learned."""
+        # Not detached but as data: autograd counts the changes of what is detached
+        # together with those of all other networks, which go down at their own time.
         learned = {
-            name: each[some].detach().requires_grad_()
+            name: each[some].data.requires_grad_()
             for name, each in self.learned.items()
         }
         return learned | {name: each[some] for name, each in self.statistics.items()}

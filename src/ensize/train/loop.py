@@ -16,6 +16,8 @@ import torch
 
 from ensize.train.batches import Batches
 from ensize.train.committees import Dropout, Stack, Way, forward
+from ensize.train.descent import Descent
+from ensize.train.gradients import slopes
 from ensize.train.networks import layers_of
 from ensize.train.plans import (
     Plan,
@@ -25,10 +27,9 @@ from ensize.train.plans import (
     one_core_each,
     passes,
     precisely,
-    slopes,
 )
 from ensize.train.resumption import Checkpoint
-from ensize.train.seeds import Seed
+from ensize.train.seeds import Seed, draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from ensize.predictions import Progress
     from ensize.train.images import Data
+    from ensize.train.seeds import Chances
 
 # Objects that a pass predicts at once, of all its networks.
 _PREDICTED = 2048
@@ -213,18 +215,14 @@ class _Committee:
         for i, seed in enumerate(self.seeds):
             for name, drawn in seed.weights(self.layers).items():
                 self.stack.named[name][i] = torch.from_numpy(drawn)
-        self.rate = self._of_each("learning_rate")
-        self.decay = self._of_each("weight_decay")
+        self.descent = Descent(
+            self.stack,
+            [each.learning_rate for each in self.recipes],
+            [each.weight_decay for each in self.recipes],
+            self.recipe.momentum,
+        )
         rates = [each.dropout for each in self.recipes]
         self.dropout = torch.tensor(rates, device=device) if any(rates) else None
-        self.losses = torch.zeros(len(self.seeds), device=device)
-
-    def _of_each(self, key: str) -> torch.Tensor | float:
-        """Give a number that all share as it is, and others to each weight."""
-        values = [getattr(each, key) for each in self.recipes]
-        if len(set(values)) == 1:
-            return float(values[0])
-        return self.stack.spread(torch.tensor(values, device=self.device))
 
     def go_on(self, kept: Checkpoint) -> None:
         """Take up what a checkpoint holds, if it is of these networks."""
@@ -243,7 +241,6 @@ class _Committee:
         return {
             "values": stack.values,
             "velocity": stack.velocity,
-            "losses": self.losses,
             **stack.statistics,
         }
 
@@ -256,18 +253,13 @@ class _Committee:
         """Go through the epochs that are left."""
         objects, size = len(self.data.y_train), self.recipe.batch
         steps = -(-objects // size)
-        crops = self.recipe.augment and self.data.pictures
         before, began = self.seconds, time.perf_counter()
         told = began
         with ThreadPoolExecutor(self.cores, initializer=_alone) as pool:
             self.pool = pool
             networks = len(self.seeds)
             while self.epoch < self.recipe.epochs and len(self.failures) < networks:
-                chances = [
-                    s.epoch(self.epoch, objects, crops=crops) for s in self.seeds
-                ]
-                orders, windows = self.batches.epoch(chances)
-                keys = torch.tensor([each.key for each in chances], device=self.device)
+                keys, orders, windows = self._draw()
                 while self.step < steps:
                     self.seconds = before + time.perf_counter() - began
                     stopping = stop is not None and stop()
@@ -296,6 +288,17 @@ class _Committee:
         said = {"epoch": self.epoch, "step": self.step, "seconds": self.seconds}
         kept.write(arrays, {**said, "failures": self.failures})
 
+    def _draw(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Draw what this epoch needs: keys, orders and crops of all networks."""
+        objects = len(self.data.y_train)
+        crops = self.recipe.augment and self.data.pictures
+
+        def part(some: slice) -> Chances:
+            return draw(self.seeds[some], self.epoch, objects, crops=crops)
+
+        cut = passes(slice(0, len(self.seeds)), self.way, self.cores)
+        return self.batches.epoch(list(self.pool.map(part, cut)))
+
     def _step(
         self, which: torch.Tensor, crops: torch.Tensor | None, keys: torch.Tensor
     ) -> None:
@@ -303,60 +306,47 @@ class _Committee:
         dropout = None
         if self.dropout is not None:
             dropout = Dropout(self.dropout, keys + 0x85EBCA6B * (self.step + 1))
+        factor = schedule(self.epoch / self.recipe.epochs)
 
         def go(some: slice) -> None:
             x = self.batches.take(which[some], None if crops is None else crops[some])
             own = None if dropout is None else dropout.take(some)
             weights = self.stack.take(some)
             y = self.batches.classes(which[some])
-            losses, found = slopes(self.layers, weights, x, y, self.way, own)
-            self.losses[some] += losses
-            slots = [each[some] for each in self.stack.slopes_of.values()]
-            torch._foreach_copy_(slots, list(found))
+            found = slopes(self.layers, weights, x, y, self.way, own)
+            self.descent.step(some, found, factor)
 
         self._in_passes(go)
-        self._descend()
-
-    def _descend(self) -> None:
-        """Go down: v ← μ·v + (∇ + λ·w), w ← w − η·v."""
-        stack, factor = self.stack, schedule(self.epoch / self.recipe.epochs)
-        slopes = stack.slopes
-        if isinstance(self.decay, float):
-            if self.decay:
-                slopes.add_(stack.values, alpha=self.decay)
-        else:
-            slopes.addcmul_(stack.values, self.decay)
-        stack.velocity.mul_(self.recipe.momentum).add_(slopes)
-        if isinstance(self.rate, float):
-            stack.values.add_(stack.velocity, alpha=-factor * self.rate)
-        else:
-            stack.values.addcmul_(stack.velocity, self.rate, value=-factor)
 
     def _in_passes(self, work: Callable[[slice], None]) -> None:
         """Work on some networks after others; where memory does not do, on fewer."""
-        while True:
-            cut = passes(len(self.seeds), self.way, self.cores)
+
+        def short(some: slice) -> bool:
             try:
-                if self.cores > 1 and len(cut) > 1:
-                    list(self.pool.map(work, cut))
-                else:
-                    for each in cut:
-                        work(each)
+                work(some)
             except (RuntimeError, MemoryError) as error:
-                fewer = self.way.networks // 2
-                if not for_want_of_memory(error) or not fewer:
+                if not for_want_of_memory(error) or self.way.networks == 1:
                     raise
-                self.way = replace(self.way, networks=min(fewer, len(self.seeds)))
+                return True
+            return False
+
+        left = [slice(0, len(self.seeds))]
+        while left:
+            cut = [i for each in left for i in passes(each, self.way, self.cores)]
+            side_by_side = self.cores > 1 and len(cut) > 1
+            found = list((self.pool.map if side_by_side else map)(short, cut))
+            left = [each for each, want in zip(cut, found, strict=True) if want]
+            if left:
+                most = max(each.stop - each.start for each in left)
+                self.way = replace(self.way, networks=max(1, most // 2))
                 if self.device.type == "cuda":
                     torch.cuda.empty_cache()
-            else:
-                return
 
     def _judge(self) -> None:
-        """Note which networks have diverged."""
-        sound = torch.isfinite(self.losses).tolist()
-        self.losses.zero_()
-        for i, fine in enumerate(sound):
+        """Note which networks have diverged, by the weights that it has left them."""
+        each = self.stack.learned.values()
+        sound = torch.stack([weight.isfinite().flatten(1).all(1) for weight in each])
+        for i, fine in enumerate(sound.all(0).tolist()):
             if not fine and i not in self.failures:
                 why = f"its loss is not finite in epoch {self.epoch + 1}"
                 self.failures[i] = why

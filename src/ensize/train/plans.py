@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional
 
 from ensize.checks import InputError, one_of
-from ensize.train.committees import Dropout, Stack, Way, forward
+from ensize.train.committees import Stack, Way, forward
+from ensize.train.gradients import slopes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ _GPU = (
     Way("convolutions", 64, 16, channels_last=True),
     Way("convolutions", 1, 1, channels_last=True),
 )
-_FLAT = tuple(Way("products", networks) for networks in (8, 32, 128))
+_FLAT = tuple(Way("products", networks) for networks in (8, 32, 96))
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,15 @@ def precisely(precision: str) -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
 
 
-def passes(networks: int, way: Way, side_by_side: int) -> list[slice]:
-    """Cut a committee into passes: as many networks each, one for each core at least.
+def passes(some: slice, way: Way, side_by_side: int) -> list[slice]:
+    """Cut networks into passes: as many networks each, one for each core at least.
 
-    >>> passes(12, Way("products", 8), 2)
+    >>> passes(slice(0, 12), Way("products", 8), 2)
     [slice(0, 6, None), slice(6, 12, None)]
     """
+    networks = some.stop - some.start
     count = max(-(-networks // way.networks), min(side_by_side, networks))
-    edges = [networks * i // count for i in range(count + 1)]
+    edges = [some.start + networks * i // count for i in range(count + 1)]
     return [slice(i, j) for i, j in itertools.pairwise(edges)]
 
 
@@ -193,7 +194,8 @@ def _measure(
         return saved
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
-        slopes(layers, weights, x, y, way)
+        forward(layers, weights, x, way, training=True)
+    slopes(layers, weights, x, y, way)  # warm
     taken = 2 * sum(kept.values()) + 4 * 4 * stack.values.numel()
     _wait(device)
     times: list[float] = []
@@ -206,22 +208,6 @@ def _measure(
         _wait(device)
         times.append(time.perf_counter() - start)
     return min(times), taken
-
-
-def slopes(
-    layers: tuple[Layer, ...],
-    weights: dict[str, torch.Tensor],
-    x: torch.Tensor,
-    y: torch.Tensor,
-    way: Way,
-    dropout: Dropout | None = None,
-) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-    """Return each network's loss on its own batch, and what every weight does to it."""
-    logits = forward(layers, weights, x, way, training=True, dropout=dropout)
-    losses = functional.cross_entropy(logits.mT, y, reduction="none").mean(1)
-    learned = [each for each in weights.values() if each.requires_grad]
-    # A sum: no network's loss depends on what another one has learned.
-    return losses.detach(), torch.autograd.grad(losses.sum(), learned)
 
 
 @contextlib.contextmanager

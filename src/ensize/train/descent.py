@@ -1,0 +1,69 @@
+"""Descent: many networks go down at once, each with its own rate and decay."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ensize.train.committees import Stack
+
+
+class Descent:
+    """Stochastic gradient descent with momentum: v ← μ·v + (∇ + λ·w), w ← w − η·v.
+
+    Parameters
+    ----------
+    stack
+        The weights w of the networks and their velocities v.
+    rates, decays
+        η and λ of each network.
+    momentum
+        μ of all.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        rates: Sequence[float],
+        decays: Sequence[float],
+        momentum: float,
+    ) -> None:
+        self.stack, self.momentum = stack, momentum
+        # Neighbors that share both go down in one operation.
+        self.groups: list[tuple[int, int, float, float]] = []
+        start = 0
+        for (rate, decay), each in itertools.groupby(zip(rates, decays, strict=True)):
+            stop = start + len(list(each))
+            self.groups.append((start, stop, rate, decay))
+            start = stop
+
+    def step(
+        self, some: slice, slopes: Sequence[torch.Tensor], factor: float = 1.0
+    ) -> None:
+        """Let some networks take a step, at a rate that is `factor` of theirs.
+
+        Nothing is allocated: a step is taken whole, or not at all.
+        """
+        for first, last, rate, decay in self.groups:
+            start, stop = max(first, some.start), min(last, some.stop)
+            if start >= stop:
+                continue
+            within = slice(start - some.start, stop - some.start)
+            # What `torch.optim.SGD(fused=True)` calls: all in one pass over memory.
+            torch._fused_sgd_(
+                [each[start:stop] for each in self.stack.learned.values()],
+                [each[within] for each in slopes],
+                [each[start:stop] for each in self.stack.velocities.values()],
+                lr=factor * rate,
+                weight_decay=decay,
+                momentum=self.momentum,
+                dampening=0.0,
+                nesterov=False,
+                maximize=False,
+                is_first_step=False,
+            )
