@@ -6,7 +6,8 @@ training the same networks on the same arrays in memory take turns:
 T   a tuned plain loop, one network after another: the quickest of both layouts, with
     one core and with all inside each operation; foreach SGD, crops and mirrors for a
     whole batch;
-N   a naive one: PyTorch's default layout and optimizer;
+N   a naive one: PyTorch's default layout and optimizer; both in a process of their own,
+    so that nothing of ensize is in them;
 E   ensize: as many networks together, and whichever way, as its own plan says.
 
 Each takes the same number of steps. What is printed is Markdown for
@@ -20,9 +21,11 @@ import argparse
 import dataclasses
 import functools
 import itertools
+import multiprocessing
 import platform
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -167,6 +170,42 @@ def timed(work: Callable[[], Any], device: torch.device) -> float:
     return time.perf_counter() - begun
 
 
+class Loops:
+    """T and N, in a process of their own."""
+
+    def __init__(
+        self, data: Data, family: str, width: int, recipe: Recipe, device: torch.device
+    ) -> None:
+        self.device = device
+        where = (data, family, width, recipe, device)
+        self.naive = PlainLoop(*where, tuned=False, last=False)
+        self.tuned = [
+            PlainLoop(*where, tuned=True, last=last) for last in (False, True)
+        ]
+
+    def times(self) -> tuple[float, float]:
+        """Time T and N, for one network."""
+        cores, times = torch.get_num_threads(), []
+        for each, threads in itertools.product(self.tuned, {1, cores}):
+            torch.set_num_threads(threads)
+            times.append(timed(functools.partial(each.train, 1), self.device))
+        torch.set_num_threads(cores)
+        naive = timed(functools.partial(self.naive.train, 1), self.device)
+        return min(times), naive
+
+
+def begin(*where: Any) -> None:
+    """Make the loops of this process."""
+    torch.backends.cudnn.allow_tf32 = False
+    globals()["LOOPS"] = Loops(*where)
+
+
+def loops_take() -> tuple[float, float]:
+    """Time the loops of this process."""
+    times: tuple[float, float] = globals()["LOOPS"].times()
+    return times
+
+
 def compare(
     data: Data, family: str, width: int, device: torch.device, rounds: int
 ) -> str:
@@ -175,10 +214,8 @@ def compare(
     if not data.pictures:  # an epoch of the digits has ten steps
         recipe = dataclasses.replace(recipe, epochs=STEPS // 10)
     where = (data, family, width, recipe, device)
-    naive = PlainLoop(*where, tuned=False, last=False)
-    both = [PlainLoop(*where, tuned=True, last=last) for last in (False, True)]
     planned = plan(data, family, width, recipe, device=device.type)
-    networks, cores = planned.together, torch.get_num_threads()
+    networks = planned.together
     seeds = range(networks)
 
     def ensize() -> float:
@@ -191,24 +228,18 @@ def compare(
         # Without what makes the committee and predicts, which loops have not either.
         return sum(each.seconds for each in trained)
 
-    def tuned() -> float:
-        times = []
-        for each, threads in itertools.product(both, {1, cores}):
-            torch.set_num_threads(threads)
-            times.append(timed(functools.partial(each.train, 1), device))
-        torch.set_num_threads(cores)
-        return min(times)
-
-    tuned(), naive.train(0), ensize()  # warm
     over_t, over_n, of_t = [], [], []
-    for _ in range(rounds):
-        # On both sides of what it is compared with, so that no drift favors us.
-        t, n = tuned(), timed(functools.partial(naive.train, 1), device)
-        e = ensize() / networks
-        t = min(t, tuned())
-        over_t.append(t / e)
-        over_n.append(n / e)
-        of_t.append(t / STEPS)
+    process = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, process, begin, where) as pool:
+        pool.submit(loops_take).result(), ensize()  # warm
+        for _ in range(rounds):
+            # On both sides of what it is compared with, so that no drift favors us.
+            t, n = pool.submit(loops_take).result()
+            e = ensize() / networks
+            t, n = map(min, (t, n), pool.submit(loops_take).result())
+            over_t.append(t / e)
+            over_n.append(n / e)
+            of_t.append(t / STEPS)
     t, n = statistics.median(over_t), statistics.median(over_n)
     return (
         f"| {family}, w = {width} | {networks} | {planned.way} |"

@@ -21,6 +21,7 @@ from ensize.train.gradients import slopes
 from ensize.train.networks import layers_of
 from ensize.train.plans import (
     Plan,
+    alone,
     device_of,
     for_want_of_memory,
     measured_plan,
@@ -255,7 +256,7 @@ class _Committee:
         steps = -(-objects // size)
         before, began = self.seconds, time.perf_counter()
         told = began
-        with ThreadPoolExecutor(self.cores, initializer=_alone) as pool:
+        with ThreadPoolExecutor(self.cores, initializer=alone) as pool:
             self.pool = pool
             networks = len(self.seeds)
             while self.epoch < self.recipe.epochs and len(self.failures) < networks:
@@ -358,7 +359,7 @@ class _Committee:
         size = max(1, _PREDICTED // min(self.way.networks, networks))
         logits = torch.empty((networks, len(self.data.y_test), self.data.classes))
         start = 0
-        with ThreadPoolExecutor(self.cores, initializer=_alone) as pool:
+        with ThreadPoolExecutor(self.cores, initializer=alone) as pool:
             self.pool = pool
             for x in self.batches.test(size):
                 self._predict(x, logits[:, start : start + len(x)])
@@ -383,8 +384,3 @@ class _Committee:
                 out[some] = forward(self.layers, weights, same, self.way).cpu()
 
         self._in_passes(go)
-
-
-def _alone() -> None:
-    """Keep a thread's operations to one core: the other threads have the others."""
-    torch.set_num_threads(1)

@@ -7,14 +7,17 @@ import functools
 import itertools
 import os
 import time
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 
 from ensize.checks import InputError, one_of
+from ensize.train.allocation import keep_memory
 from ensize.train.committees import Stack, Way, forward
 from ensize.train.gradients import slopes
+from ensize.train.networks import Conv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
 
 PRECISIONS = ("float32", "tf32")
 
-# Every way is tried for about so long, twice.
-_PATIENCE = 0.15
+# Every way is tried for about so many seconds.
+_PATIENCE = 0.3
 # Of the memory that is free, what committees may take.
 _SHARE = 0.7
 # More networks than this are no quicker together.
@@ -129,47 +132,59 @@ def measured_plan(
     cores: int,
 ) -> Plan:
     """Measure some steps each way, and choose; kept as long as the process lives."""
-    ways = _FLAT if len(shape) == 1 else _GPU if device.type == "cuda" else _CPU
+    ways = _ways(layers, shape, device)
+    side_by_side = 1 if device.type == "cuda" else cores
     best: Plan | None = None
     failure: Exception | None = None
     with precisely(precision), one_core_each(device):
         for way in ways:
             try:
-                seconds, taken = _measure(layers, shape, batch, device, way)
+                seconds, taken = _measure(
+                    layers, shape, batch, device, way, side_by_side
+                )
             except (RuntimeError, MemoryError) as error:  # of this size, or this way
                 failure = error
                 continue
-            found = Plan(way.networks, way, seconds, taken)
+            found = Plan(way.networks * side_by_side, way, seconds, taken)
             if best is None or _each(found) < _each(best):
                 best = found
     if best is None:
         raise failure or RuntimeError("nothing was measured")
-    together = _together(best, device, cores)
+    together = _together(best, device)
     scale = together / best.together
-    if device.type == "cuda":
+    way = best.way
+    if device.type == "cuda" and way.networks > 1:
         # What is larger fills the device better still.
-        way = Way(
-            best.way.kind, together, best.way.fill, channels_last=best.way.channels_last
-        )
-        way = best.way if best.way.networks == 1 else way
-        return Plan(together, way, best.seconds * scale, int(best.bytes * scale))
-    seconds = best.seconds * scale / cores
-    return Plan(together, best.way, seconds, int(best.bytes * scale))
+        way = replace(way, networks=together)
+    return Plan(together, way, best.seconds * scale, int(best.bytes * scale))
+
+
+def _ways(
+    layers: tuple[Layer, ...], shape: Shape, device: torch.device
+) -> tuple[Way, ...]:
+    """List what may be the quickest."""
+    if len(shape) == 1:
+        return _FLAT
+    if device.type == "cuda":
+        return _GPU
+    # More networks than fill a group of the narrowest convolution gain nothing.
+    least = min((each.outputs for each in layers if isinstance(each, Conv)), default=1)
+    return tuple(way for way in _CPU if way.networks <= max(1, way.fill // least))
 
 
 def _each(plan: Plan) -> float:
     return plan.seconds / plan.together
 
 
-def _together(plan: Plan, device: torch.device, cores: int) -> int:
-    """Say how many networks fit, as whole passes."""
+def _together(plan: Plan, device: torch.device) -> int:
+    """Say how many networks fit, on a CPU as whole passes."""
+    each = max(plan.bytes / plan.together, 1)
     if device.type == "cuda":
         free = torch.cuda.mem_get_info(device)[0]
-        fits = int(_SHARE * free / max(plan.bytes / plan.together, 1))
-        return max(1, min(_MOST, fits))
+        return max(1, min(_MOST, int(_SHARE * free / each)))
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    fits = max(1, int(_SHARE * free / max(plan.bytes, 1)))
-    return plan.together * min(cores, fits)
+    size = plan.way.networks
+    return min(plan.together, size * max(1, int(_SHARE * free / (size * each))))
 
 
 def _measure(
@@ -178,14 +193,17 @@ def _measure(
     batch: int,
     device: torch.device,
     way: Way,
+    side_by_side: int,
 ) -> tuple[float, int]:
-    """Time a step of so many networks, and count the memory that it takes."""
-    stack = Stack(layers, way.networks, device)
+    """Time a step of passes side by side, and count the memory that they take."""
+    networks = way.networks * side_by_side
+    stack = Stack(layers, networks, device)
     random = torch.Generator().manual_seed(0)
     stack.values.copy_(0.05 * torch.randn(stack.values.shape, generator=random))
-    x = torch.randn((way.networks, batch, *shape), generator=random).to(device)
-    y = torch.zeros((way.networks, batch), dtype=torch.int64, device=device)
-    weights = stack.take(slice(None))
+    x = torch.randn((networks, batch, *shape), generator=random).to(device)
+    y = torch.zeros((networks, batch), dtype=torch.int64, device=device)
+    cut = passes(slice(0, networks), way, side_by_side)
+    weights = [stack.take(some) for some in cut]
     kept: dict[int, int] = {}
 
     def keep(saved: torch.Tensor) -> torch.Tensor:
@@ -194,20 +212,29 @@ def _measure(
         return saved
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
-        forward(layers, weights, x, way, training=True)
-    slopes(layers, weights, x, y, way)  # warm
-    taken = 2 * sum(kept.values()) + 4 * 4 * stack.values.numel()
-    _wait(device)
+        forward(layers, weights[0], x[cut[0]], way, training=True)
+    taken = 2 * sum(kept.values()) * side_by_side + 4 * 4 * stack.values.numel()
+
+    def go(own: dict[str, torch.Tensor], some: slice) -> None:
+        slopes(layers, own, x[some], y[some], way)
+
     times: list[float] = []
-    began = time.perf_counter()
-    while len(times) < 2 or (
-        len(times) < 50 and time.perf_counter() - began < _PATIENCE
-    ):
-        start = time.perf_counter()
-        slopes(layers, weights, x, y, way)
-        _wait(device)
-        times.append(time.perf_counter() - start)
+    with ThreadPoolExecutor(side_by_side, initializer=alone) as pool:
+        began = time.perf_counter()
+        while len(times) < 3 or (
+            len(times) < 50 and time.perf_counter() - began < _PATIENCE
+        ):
+            start = time.perf_counter()
+            list(pool.map(go, weights, cut))
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            times.append(time.perf_counter() - start)
     return min(times), taken
+
+
+def alone() -> None:
+    """Keep a thread's operations to one core: the other threads have the others."""
+    torch.set_num_threads(1)
 
 
 @contextlib.contextmanager
@@ -219,17 +246,13 @@ def one_core_each(device: torch.device) -> Iterator[int]:
     if device.type != "cpu":
         yield 1
         return
+    keep_memory()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield before
     finally:
         torch.set_num_threads(before)
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def for_want_of_memory(error: Exception) -> bool:
