@@ -1,7 +1,7 @@
 """What the studies kept here answer: the tables of docs/study.md, as Markdown.
 
     python studies/answers.py > docs/study-answers.md
-    python studies/answers.py STORE
+    python studies/answers.py STORE > docs/study-cifar100.md
 
 Nothing is trained; all is computed from the predictions in these folders, or in a store
 of another study, in some twenty seconds.
@@ -156,7 +156,9 @@ def predictions(plane: Plane) -> None:
 def main() -> None:
     """Print everything."""
     given = [Path(each) for each in sys.argv[1:]]
-    print("# Tables of the study\n\nPrinted by `python studies/answers.py`.\n")
+    what = ", ".join(Study.read(path).name for path in given) or "the study"
+    print(f"# Tables of {what}\n")
+    print(f"Printed by `python studies/answers.py{' STORE' * len(given)}`.\n")
     for path in given or [HERE / name for name in KEPT]:
         plane = plane_of(path)
         print(f"## {Study.read(path).name}\n")

@@ -113,6 +113,7 @@ def install(monkeypatch, trainer, data=None):
         monkeypatch.setattr(f"{room}.train", trainer.train)
     for room in (tasks, estimates):
         monkeypatch.setattr(f"{room}.plan", trainer.plan)
-    for room in (tasks, estimates, studies, "ensize.train.searching"):
+    for room in (tasks, studies, "ensize.train.searching"):
         monkeypatch.setattr(f"{room}.load_data", lambda *_, **__: data)
+    monkeypatch.setattr(f"{estimates}.outline", lambda *_, **__: data)
     return trainer

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ensize import InputError
-from ensize.train.images import load_data, normalization
+from ensize.train.images import load_data, normalization, outline
 
 RANDOM = np.random.default_rng(0)
 
@@ -154,3 +154,17 @@ def test_a_data_set_that_is_not_there_gets_a_sentence(tmp_path):
     (tmp_path / "bad.npz").write_bytes(b"PK\3\4 and no more")
     with pytest.raises(InputError, match=r"bad\.npz is truncated"):
         load_data(str(tmp_path / "bad.npz"))
+
+
+@pytest.mark.parametrize(("name", "classes"), [("cifar10", 10), ("cifar100", 100)])
+def test_what_is_known_of_cifar_needs_no_files(name, classes):
+    known = outline(name)
+    assert (known.classes, known.shape, known.pictures) == (classes, (3, 32, 32), True)
+    assert known.x_train.shape == (len(known.y_train), *known.shape)
+    assert (len(known.y_train), len(known.y_test)) == (50_000, 10_000)
+
+
+def test_what_is_there_is_read(tmp_path):
+    assert outline("digits").fingerprint == load_data("digits").fingerprint
+    with pytest.raises(InputError, match="is no folder"):
+        outline("cifar10", folder=tmp_path / "none")

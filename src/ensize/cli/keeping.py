@@ -77,7 +77,10 @@ def _print_status(
         )
         return
     total = sum(pool.networks for pool in pools)
-    print_table(f"{store.path}: pools {len(pools)}, networks {total}", columns, rows)
+    title = f"{store.path}: {len(pools)} pools, {total:,} networks"
+    for row in rows:  # widths are whole, but for those that somebody gives otherwise
+        row[1] = None if row[1] is None else f"{row[1]:g}"
+    print_table(title, columns, rows)
     if damaged is not None and not damaged:
         say("Every file is as it was written.")
     for each in damaged or []:

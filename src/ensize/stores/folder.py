@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import tomllib
 from dataclasses import dataclass
@@ -92,8 +93,12 @@ class Store:
         return store
 
     def pools(self) -> tuple[PoolStatus, ...]:
-        """List the pools, by file names and what each pool has in common alone."""
-        return tuple(self._status(name) for name in self._names())
+        """List the pools, by file names and what each pool has in common alone.
+
+        Small networks come first, and last those of which no size is known.
+        """
+        found = (self._status(name) for name in self._names())
+        return tuple(sorted(found, key=lambda pool: (pool.size or math.inf, pool.name)))
 
     def seeds(self, name: str) -> tuple[int, ...]:
         """List the networks of a pool; none where there is no such pool."""

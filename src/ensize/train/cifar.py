@@ -89,6 +89,17 @@ def read_cifar(name: str, folder: Path | None) -> dict[str, Any]:
     return {**arrays, "classes": layout.classes, "shape": _SHAPE}
 
 
+def outline_cifar(name: str) -> dict[str, Any]:
+    """Make arrays of the same shapes as those of `read_cifar`, with nothing in them."""
+    layout = LAYOUTS[name]
+    arrays: dict[str, Any] = {"classes": layout.classes, "shape": _SHAPE}
+    for part, files in (("train", layout.train), ("test", layout.test)):
+        objects = sum(files.values())
+        arrays[f"x_{part}"] = np.broadcast_to(np.uint8(0), (objects, *_SHAPE))
+        arrays[f"y_{part}"] = np.broadcast_to(np.int64(0), objects)
+    return arrays
+
+
 def _located(layout: Layout, folder: Path) -> Path:
     """Find the folder itself, or the one in it that the archive becomes."""
     with reported(folder):

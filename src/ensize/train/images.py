@@ -15,7 +15,7 @@ import numpy as np
 from ensize.checks import InputError, one_of, whole
 from ensize.reading.formats import find_array
 from ensize.stores import reported, true_classes
-from ensize.train.cifar import LAYOUTS, read_cifar
+from ensize.train.cifar import LAYOUTS, outline_cifar, read_cifar
 from ensize.train.networks import FAMILIES
 
 if TYPE_CHECKING:
@@ -108,6 +108,13 @@ def load_data(dataset: str, *, folder: str | os.PathLike[str] | None = None) -> 
     if one_of("dataset", dataset, DATASETS) in _TRAINED:
         return _digits(dataset)
     return Data(dataset, **read_cifar(dataset, place))
+
+
+def outline(dataset: str, *, folder: str | os.PathLike[str] | None = None) -> Data:
+    """Tell how many objects of which shape a data set has; CIFAR need not be there."""
+    if dataset in LAYOUTS and folder is None:
+        return Data(dataset, **outline_cifar(dataset))
+    return load_data(dataset, folder=folder)
 
 
 def normalization(

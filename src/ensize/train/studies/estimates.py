@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ensize.stores import Store
-from ensize.train.images import load_data
+from ensize.train.images import outline
 from ensize.train.loop import plan
 from ensize.train.networks import parameters
 from ensize.train.studies.runs import check_study, chosen, lacking, wanted
@@ -65,7 +65,7 @@ def costs(
     **where: Any,
 ) -> tuple[Cost, ...]:
     """Measure a step of each width on the device, and reckon what a study takes."""
-    loaded = load_data(study.dataset, folder=data)
+    known = outline(study.dataset, folder=data)
     runs = wanted(study, part)
     left: dict[int, list[int]] = {width: list(seeds) for width, seeds in runs.items()}
     store = None if store_path is None else Store(store_path)
@@ -76,7 +76,7 @@ def costs(
     found = []
     for done, (width, seeds) in enumerate(runs.items(), 1):
         lacks = len(left.get(width, []))
-        found.append(_cost(study, store, loaded, width, len(seeds), lacks, given))
+        found.append(_cost(study, store, known, width, len(seeds), lacks, given))
         if progress is not None:
             progress("measuring steps", done / len(runs))
     return tuple(found)
