@@ -14,10 +14,10 @@ from ensize.train.loop import Interrupted, Recipe, plan, schedule, train
 from ensize.train.networks import layers_of, module
 from ensize.train.seeds import Seed, draw
 
-PRODUCTS = Way("products", 8)
+PRODUCTS = Way("products", 8, shared=True)
 VGG_WAYS = (
     Way("products", 3),
-    Way("convolutions", 3, 16, channels_last=True),
+    Way("convolutions", 3, 16, channels_last=True, shared=True),
     Way("convolutions", 2),
     Way("convolutions", 1, 1, channels_last=True),
 )

@@ -4,12 +4,13 @@ import torch
 from ensize import InputError
 from ensize.train import plans
 from ensize.train.committees import Way
+from ensize.train.cores import at_work
 from ensize.train.networks import layers_of
 from ensize.train.plans import (
+    Plan,
     device_of,
     for_want_of_memory,
     measured_plan,
-    one_core_each,
     passes,
     precisely,
 )
@@ -37,18 +38,31 @@ def test_a_plan_is_the_quickest_that_was_measured(monkeypatch, family, shape):
     layers = layers_of(family, 2, shape=shape, classes=3)
     ways = plans._FLAT if family == "mlp" else plans._CPU
     quickest = ways[1]
-    monkeypatch.setattr(
-        plans,
-        "_measure",
-        lambda *of: (of[4].networks * (0.5 if of[4] == quickest else 1.0), 2000),
-    )
+
+    def measure(layers, shape, batch, device, way, cores):
+        networks = way.networks * cores.side_by_side
+        return Plan(networks, way, networks * (1 - (way == quickest) / 2), 2000)
+
+    monkeypatch.setattr(plans, "_measure", measure)
     plans.measured_plan.cache_clear()
-    found = measured_plan(layers, shape, 8, CPU, "float32", 2)
+    threads = torch.get_num_threads()
+    found = measured_plan(layers, shape, 8, CPU, "float32", threads)
     plans.measured_plan.cache_clear()
     assert found.way == quickest
-    assert found.together == 2 * quickest.networks  # a pass for each core
-    assert found.seconds == pytest.approx(quickest.networks * 0.5)
+    side_by_side = 1 if quickest.shared else threads
+    assert found.together == side_by_side * quickest.networks
+    assert found.seconds == pytest.approx(found.together / 2)
     assert found.bytes == 2000
+
+
+def test_where_memory_does_not_do_there_are_fewer_passes(monkeypatch):
+    way = Way("convolutions", 4)
+    free = {"SC_AVPHYS_PAGES": 70, "SC_PAGE_SIZE": 1}
+    monkeypatch.setattr(plans.os, "sysconf", free.get)
+    many = Plan(16, way, 1.0, 80)
+    assert plans._together(many, CPU) == 8
+    assert plans._together(Plan(16, way, 1.0, 8_000), CPU) == 4
+    assert plans._together(Plan(16, way, 1.0, 8), CPU) == 16
 
 
 def test_a_way_that_fails_is_not_chosen(monkeypatch):
@@ -58,7 +72,7 @@ def test_a_way_that_fails_is_not_chosen(monkeypatch):
     def measure(*of):
         if of[4] != last:
             raise RuntimeError("no room for this")
-        return 1.0, 10
+        return Plan(4, last, 1.0, 10)
 
     monkeypatch.setattr(plans, "_measure", measure)
     plans.measured_plan.cache_clear()
@@ -73,8 +87,12 @@ def test_a_way_that_fails_is_not_chosen(monkeypatch):
 def test_memory_is_counted():
     """At least weights, velocities, objects and what is kept for going back."""
     layers = layers_of("mlp", 50, shape=(200,), classes=3)
-    seconds, taken = plans._measure(layers, (200,), 64, CPU, Way("products", 4), 1)
-    assert seconds > 0
+    way = Way("products", 4, shared=True)
+    with at_work(CPU, way) as cores:
+        found = plans._measure(layers, (200,), 64, CPU, way, cores)
+    assert (found.together, found.way) == (4, way)
+    assert found.seconds > 0
+    taken = found.bytes
     assert 4 * 4 * 64 * (200 + 50) < taken < 100 * 4 * 4 * 64 * (200 + 50)
 
 
@@ -106,12 +124,10 @@ def test_gpus_are_asked_for(monkeypatch):
 
 def test_settings_are_left_as_they_were():
     matmul = torch.backends.cuda.matmul
-    before, threads = matmul.allow_tf32, torch.get_num_threads()
-    with precisely("tf32"), one_core_each(CPU) as cores:
+    before = matmul.allow_tf32
+    with precisely("tf32"):
         assert matmul.allow_tf32
-        assert torch.get_num_threads() == 1
-        assert cores == threads
-    assert (matmul.allow_tf32, torch.get_num_threads()) == (before, threads)
+    assert matmul.allow_tf32 == before
     with pytest.raises(InputError, match="precision"), precisely("float8"):
         pass
 

@@ -56,12 +56,15 @@ class Way:
         Up to how many channels a group is filled.
     channels_last
         Whether channels are innermost in memory.
+    shared
+        Whether all cores of a CPU share each pass; without, each has passes of its own.
     """
 
     kind: str
     networks: int
     fill: int = 1
     channels_last: bool = False
+    shared: bool = False
 
     def __str__(self) -> str:
         """Say it in a few words."""
@@ -355,6 +358,7 @@ class Stack:
         }
         both = self.learned | self.statistics
         self.named = {name: both[name] for name in weights}
+        self._taken: dict[tuple[int, int], Tensors] = {}
 
     def _views(self, row: torch.Tensor) -> Tensors:
         views, start = {}, 0
@@ -365,11 +369,18 @@ class Stack:
         return views
 
     def take(self, some: slice) -> Tensors:
-        """Take the weights of some networks, ready to be learned."""
-        # Not detached but as data: autograd counts the changes of what is detached
-        # together with those of all other networks, which go down at their own time.
-        learned = {
-            name: each[some].data.requires_grad_()
-            for name, each in self.learned.items()
-        }
-        return learned | {name: each[some] for name, each in self.statistics.items()}
+        """Take the weights of some networks, ready to be learned.
+
+        The same views each time: to make them takes longer than a small product.
+        """
+        key = some.start, some.stop
+        if key not in self._taken:
+            # Not detached but as data: autograd counts the changes of what is detached
+            # together with those of other networks, which go down at their own time.
+            learned = {
+                name: each[some].data.requires_grad_()
+                for name, each in self.learned.items()
+            }
+            others = {name: each[some] for name, each in self.statistics.items()}
+            self._taken[key] = learned | others
+        return self._taken[key]

@@ -41,6 +41,7 @@ class Descent:
             stop = start + len(list(each))
             self.groups.append((start, stop, rate, decay))
             start = stop
+        self._views: dict[tuple[int, int], tuple[list[torch.Tensor], ...]] = {}
 
     def step(
         self, some: slice, slopes: Sequence[torch.Tensor], factor: float = 1.0
@@ -53,12 +54,13 @@ class Descent:
             start, stop = max(first, some.start), min(last, some.stop)
             if start >= stop:
                 continue
+            weights, velocities = self._of(start, stop)
             within = slice(start - some.start, stop - some.start)
             # What `torch.optim.SGD(fused=True)` calls: all in one pass over memory.
             torch._fused_sgd_(
-                [each[start:stop] for each in self.stack.learned.values()],
+                weights,
                 [each[within] for each in slopes],
-                [each[start:stop] for each in self.stack.velocities.values()],
+                velocities,
                 lr=factor * rate,
                 weight_decay=decay,
                 momentum=self.momentum,
@@ -67,3 +69,11 @@ class Descent:
                 maximize=False,
                 is_first_step=False,
             )
+
+    def _of(self, start: int, stop: int) -> tuple[list[torch.Tensor], ...]:
+        if (start, stop) not in self._views:
+            both = self.stack.learned, self.stack.velocities
+            self._views[start, stop] = tuple(
+                [each[start:stop] for each in of.values()] for of in both
+            )
+        return self._views[start, stop]

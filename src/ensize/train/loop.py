@@ -8,7 +8,6 @@ interrupted, and a network is the same, up to rounding, whichever committee it s
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,16 +15,15 @@ import torch
 
 from ensize.train.batches import Batches
 from ensize.train.committees import Dropout, Stack, Way, forward
+from ensize.train.cores import at_work
 from ensize.train.descent import Descent
 from ensize.train.gradients import slopes
 from ensize.train.networks import layers_of
 from ensize.train.plans import (
     Plan,
-    alone,
     device_of,
     for_want_of_memory,
     measured_plan,
-    one_core_each,
     passes,
     precisely,
 )
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ensize.predictions import Progress
+    from ensize.train.cores import Cores
     from ensize.train.images import Data
     from ensize.train.seeds import Chances
 
@@ -172,7 +171,7 @@ def train(
     if way is None:
         first = recipes[0]
         way = plan(data, family, width, first, device=device, precision=precision).way
-    with precisely(precision), one_core_each(device_of(device)) as cores:
+    with precisely(precision), at_work(device_of(device), way) as cores:
         committee = _Committee(
             data, family, width, [Seed(study, width, seed) for seed in seeds], recipes
         )
@@ -208,7 +207,7 @@ class _Committee:
         said = (self.data.fingerprint, self.family, self.seeds, self.recipes)
         return repr(said)
 
-    def begin(self, device: torch.device, way: Way, cores: int) -> None:
+    def begin(self, device: torch.device, way: Way, cores: Cores) -> None:
         """Draw the weights, and bring all to the device."""
         self.device, self.way, self.cores = device, way, cores
         self.batches = Batches(self.data, self.family, device)
@@ -256,29 +255,27 @@ class _Committee:
         steps = -(-objects // size)
         before, began = self.seconds, time.perf_counter()
         told = began
-        with ThreadPoolExecutor(self.cores, initializer=alone) as pool:
-            self.pool = pool
-            networks = len(self.seeds)
-            while self.epoch < self.recipe.epochs and len(self.failures) < networks:
-                keys, orders, windows = self._draw()
-                while self.step < steps:
-                    self.seconds = before + time.perf_counter() - began
-                    stopping = stop is not None and stop()
-                    if kept is not None and (stopping or kept.due()):
-                        self._keep(kept)
-                    if stopping:
-                        raise Interrupted
-                    some = slice(self.step * size, (self.step + 1) * size)
-                    cut = None if windows is None else windows[:, some]
-                    self._step(orders[:, some], cut, keys)
-                    self.step += 1
-                    now = time.perf_counter()
-                    if progress is not None and now - told > _TELL:
-                        told = now
-                        done = self.epoch + self.step / steps
-                        progress("training", done / self.recipe.epochs)
-                self._judge()
-                self.epoch, self.step = self.epoch + 1, 0
+        networks = len(self.seeds)
+        while self.epoch < self.recipe.epochs and len(self.failures) < networks:
+            keys, orders, windows = self._draw()
+            while self.step < steps:
+                self.seconds = before + time.perf_counter() - began
+                stopping = stop is not None and stop()
+                if kept is not None and (stopping or kept.due()):
+                    self._keep(kept)
+                if stopping:
+                    raise Interrupted
+                some = slice(self.step * size, (self.step + 1) * size)
+                cut = None if windows is None else windows[:, some]
+                self._step(orders[:, some], cut, keys)
+                self.step += 1
+                now = time.perf_counter()
+                if progress is not None and now - told > _TELL:
+                    told = now
+                    done = self.epoch + self.step / steps
+                    progress("training", done / self.recipe.epochs)
+            self._judge()
+            self.epoch, self.step = self.epoch + 1, 0
         self.seconds = before + time.perf_counter() - began
         # Whoever is killed while networks go into the store trains none of them again.
         if kept is not None and kept.path.exists():
@@ -297,8 +294,7 @@ class _Committee:
         def part(some: slice) -> Chances:
             return draw(self.seeds[some], self.epoch, objects, crops=crops)
 
-        cut = passes(slice(0, len(self.seeds)), self.way, self.cores)
-        return self.batches.epoch(list(self.pool.map(part, cut)))
+        return self.batches.epoch(self.cores.map(part, self._passes()))
 
     def _step(
         self, which: torch.Tensor, crops: torch.Tensor | None, keys: torch.Tensor
@@ -331,17 +327,20 @@ class _Committee:
                 return True
             return False
 
-        left = [slice(0, len(self.seeds))]
-        while left:
-            cut = [i for each in left for i in passes(each, self.way, self.cores)]
-            side_by_side = self.cores > 1 and len(cut) > 1
-            found = list((self.pool.map if side_by_side else map)(short, cut))
+        cut = self._passes()
+        while cut:
+            found = self.cores.map(short, cut)
             left = [each for each, want in zip(cut, found, strict=True) if want]
             if left:
                 most = max(each.stop - each.start for each in left)
                 self.way = replace(self.way, networks=max(1, most // 2))
                 if self.device.type == "cuda":
                     torch.cuda.empty_cache()
+            cut = [some for each in left for some in self._passes(each)]
+
+    def _passes(self, some: slice | None = None) -> list[slice]:
+        some = slice(0, len(self.seeds)) if some is None else some
+        return passes(some, self.way, self.cores.side_by_side)
 
     def _judge(self) -> None:
         """Note which networks have diverged, by the weights that it has left them."""
@@ -359,11 +358,9 @@ class _Committee:
         size = max(1, _PREDICTED // min(self.way.networks, networks))
         logits = torch.empty((networks, len(self.data.y_test), self.data.classes))
         start = 0
-        with ThreadPoolExecutor(self.cores, initializer=alone) as pool:
-            self.pool = pool
-            for x in self.batches.test(size):
-                self._predict(x, logits[:, start : start + len(x)])
-                start += len(x)
+        for x in self.batches.test(size):
+            self._predict(x, logits[:, start : start + len(x)])
+            start += len(x)
         spent = (time.perf_counter() - began) / networks
         found = []
         for i, seed in enumerate(self.seeds):

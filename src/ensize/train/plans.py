@@ -7,15 +7,14 @@ import functools
 import itertools
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 
 from ensize.checks import InputError, one_of
-from ensize.train.allocation import keep_memory
 from ensize.train.committees import Stack, Way, forward
+from ensize.train.cores import Cores, at_work
 from ensize.train.gradients import slopes
 from ensize.train.networks import Conv
 
@@ -33,18 +32,21 @@ _SHARE = 0.7
 # More networks than this are no quicker together.
 _MOST = 128
 
+_FILLED = tuple(
+    Way("convolutions", networks, 16, channels_last=True, shared=shared)
+    for networks in (8, 4, 2)
+    for shared in (True, False)
+)
 _CPU = (
-    *(Way("convolutions", 8, 16, channels_last=True),),
-    *(Way("convolutions", 4, 16, channels_last=True),),
-    *(Way("convolutions", 2, 16, channels_last=True),),
-    *(Way("convolutions", 1, 1, channels_last=True), Way("convolutions", 1)),
+    *_FILLED,
+    *(Way("convolutions", 1, channels_last=True), Way("convolutions", 1)),
 )
 _GPU = (
     *(Way("products", 64), Way("convolutions", 64), Way("convolutions", 64, 32)),
     Way("convolutions", 64, 16, channels_last=True),
     Way("convolutions", 1, 1, channels_last=True),
 )
-_FLAT = tuple(Way("products", networks) for networks in (8, 32, 96))
+_FLAT = tuple(Way("products", networks, shared=True) for networks in (16, 64, 128))
 
 
 @dataclass(frozen=True)
@@ -129,25 +131,21 @@ def measured_plan(
     batch: int,
     device: torch.device,
     precision: str,
-    cores: int,
+    threads: int,  # noqa: ARG001 - the plan is for so many
 ) -> Plan:
     """Measure some steps each way, and choose; kept as long as the process lives."""
     ways = _ways(layers, shape, device)
-    side_by_side = 1 if device.type == "cuda" else cores
     best: Plan | None = None
     failure: Exception | None = None
-    with precisely(precision), one_core_each(device):
-        for way in ways:
-            try:
-                seconds, taken = _measure(
-                    layers, shape, batch, device, way, side_by_side
-                )
-            except (RuntimeError, MemoryError) as error:  # of this size, or this way
-                failure = error
-                continue
-            found = Plan(way.networks * side_by_side, way, seconds, taken)
-            if best is None or _each(found) < _each(best):
-                best = found
+    for way in ways:
+        try:
+            with precisely(precision), at_work(device, way) as cores:
+                found = _measure(layers, shape, batch, device, way, cores)
+        except (RuntimeError, MemoryError) as error:  # of this size, or this way
+            failure = error
+            continue
+        if best is None or _each(found) < _each(best):
+            best = found
     if best is None:
         raise failure or RuntimeError("nothing was measured")
     together = _together(best, device)
@@ -193,16 +191,16 @@ def _measure(
     batch: int,
     device: torch.device,
     way: Way,
-    side_by_side: int,
-) -> tuple[float, int]:
+    cores: Cores,
+) -> Plan:
     """Time a step of passes side by side, and count the memory that they take."""
-    networks = way.networks * side_by_side
+    networks = way.networks * cores.side_by_side
     stack = Stack(layers, networks, device)
     random = torch.Generator().manual_seed(0)
     stack.values.copy_(0.05 * torch.randn(stack.values.shape, generator=random))
     x = torch.randn((networks, batch, *shape), generator=random).to(device)
     y = torch.zeros((networks, batch), dtype=torch.int64, device=device)
-    cut = passes(slice(0, networks), way, side_by_side)
+    cut = passes(slice(0, networks), way, cores.side_by_side)
     weights = [stack.take(some) for some in cut]
     kept: dict[int, int] = {}
 
@@ -213,46 +211,22 @@ def _measure(
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
         forward(layers, weights[0], x[cut[0]], way, training=True)
-    taken = 2 * sum(kept.values()) * side_by_side + 4 * 4 * stack.values.numel()
+    taken = 2 * sum(kept.values()) * len(cut) + 4 * 4 * stack.values.numel()
 
-    def go(own: dict[str, torch.Tensor], some: slice) -> None:
-        slopes(layers, own, x[some], y[some], way)
+    def go(i: int) -> None:
+        slopes(layers, weights[i], x[cut[i]], y[cut[i]], way)
 
     times: list[float] = []
-    with ThreadPoolExecutor(side_by_side, initializer=alone) as pool:
-        began = time.perf_counter()
-        while len(times) < 3 or (
-            len(times) < 50 and time.perf_counter() - began < _PATIENCE
-        ):
-            start = time.perf_counter()
-            list(pool.map(go, weights, cut))
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
-            times.append(time.perf_counter() - start)
-    return min(times), taken
-
-
-def alone() -> None:
-    """Keep a thread's operations to one core: the other threads have the others."""
-    torch.set_num_threads(1)
-
-
-@contextlib.contextmanager
-def one_core_each(device: torch.device) -> Iterator[int]:
-    """Keep PyTorch to one core a pass on a CPU, since passes run side by side.
-
-    Yields how many.
-    """
-    if device.type != "cpu":
-        yield 1
-        return
-    keep_memory()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield before
-    finally:
-        torch.set_num_threads(before)
+    began = time.perf_counter()
+    while len(times) < 3 or (
+        len(times) < 50 and time.perf_counter() - began < _PATIENCE
+    ):
+        start = time.perf_counter()
+        cores.map(go, range(len(cut)))
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - start)
+    return Plan(networks, way, min(times), taken)
 
 
 def for_want_of_memory(error: Exception) -> bool:
