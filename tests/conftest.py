@@ -3,7 +3,10 @@
 import importlib.util
 
 NEEDED = {
-    "torch": ["train/*", "integrations/*", "fake_training.py", "test_gallery.py"],
+    "torch": [
+        *("train/*", "integrations/*"),
+        *("fake_training.py", "stacked.py", "test_gallery.py"),
+    ],
     "matplotlib": ["test_figures.py", "test_reports*.py", "test_site.py"],
 }
 

@@ -468,6 +468,8 @@ def test_mistakes_on_the_terminal(line, words, store, tmp_path, monkeypatch):
     """Found: a sentence about something else, or a store begun in spite of it."""
     if line.startswith(("study", "search", "demo")):
         pytest.importorskip("torch")
+    if line.startswith(("figures", "report")):
+        pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c.csv").write_text("1,2\n")
     (tmp_path / "s.toml").write_text(SOUND)
