@@ -343,7 +343,7 @@ class _Committee:
         return passes(some, self.way, self.cores.side_by_side)
 
     def _judge(self) -> None:
-        """Note which networks have diverged, by the weights that it has left them."""
+        """Note which have diverged: their weights are not finite either."""
         each = self.stack.learned.values()
         sound = torch.stack([weight.isfinite().flatten(1).all(1) for weight in each])
         for i, fine in enumerate(sound.all(0).tolist()):

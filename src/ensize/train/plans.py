@@ -32,14 +32,13 @@ _SHARE = 0.7
 # More networks than this are no quicker together.
 _MOST = 128
 
-_FILLED = tuple(
-    Way("convolutions", networks, 16, channels_last=True, shared=shared)
-    for networks in (8, 4, 2)
-    for shared in (True, False)
-)
 _CPU = (
-    *_FILLED,
-    *(Way("convolutions", 1, channels_last=True), Way("convolutions", 1)),
+    *(
+        Way("convolutions", networks, 16, channels_last=True, shared=shared)
+        for networks in (8, 4, 2, 1)
+        for shared in (True, False)
+    ),
+    Way("convolutions", 1),
 )
 _GPU = (
     *(Way("products", 64), Way("convolutions", 64), Way("convolutions", 64, 32)),
