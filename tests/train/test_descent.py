@@ -51,3 +51,21 @@ def test_each_network_goes_down_at_its_own_rate(rates, decays, edges):
     for i, own in enumerate(alone):
         for weight, each in zip(own, stack.learned.values(), strict=True):
             torch.testing.assert_close(each[i], weight.detach())
+
+
+def test_what_stands_beside_it_changes_no_bit_of_a_network():
+    """Networks of 9 + 3 + … numbers, which no processor takes at a time."""
+    random = torch.Generator().manual_seed(1)
+    layers = layers_of("mlp", 3, shape=(3,), classes=2)
+    stacks = [Stack(layers, NETWORKS, torch.device("cpu")) for _ in range(2)]
+    drawn = torch.randn(stacks[0].values.shape, generator=random)
+    whole = slice(0, NETWORKS)
+    each_alone = [slice(i, i + 1) for i in range(NETWORKS)]
+    for stack, cut in zip(stacks, ([whole], each_alone), strict=True):
+        stack.values.copy_(drawn)
+        descent = Descent(stack, [0.1] * NETWORKS, [1e-3] * NETWORKS, momentum=0.9)
+        for _ in range(3):
+            for some in cut:
+                slopes = [each[some] / 3 for each in stack.learned.values()]
+                descent.step(some, slopes)
+    assert torch.equal(stacks[0].values, stacks[1].values)

@@ -48,7 +48,8 @@ class Descent:
     ) -> None:
         """Let some networks take a step, at a rate that is `factor` of theirs.
 
-        Nothing is allocated: a step is taken whole, or not at all.
+        Slopes are changed too. Nothing is allocated: a step is taken whole, or not at
+        all.
         """
         for first, last, rate, decay in self.groups:
             start, stop = max(first, some.start), min(last, some.stop)
@@ -56,19 +57,14 @@ class Descent:
                 continue
             weights, velocities = self._of(start, stop)
             within = slice(start - some.start, stop - some.start)
-            # What `torch.optim.SGD(fused=True)` calls: all in one pass over memory.
-            torch._fused_sgd_(
-                weights,
-                [each[within] for each in slopes],
-                velocities,
-                lr=factor * rate,
-                weight_decay=decay,
-                momentum=self.momentum,
-                dampening=0.0,
-                nesterov=False,
-                maximize=False,
-                is_first_step=False,
-            )
+            own = [each[within] for each in slopes]
+            # Not `torch._fused_sgd_`, which is quicker, but rounds the last numbers of
+            # an array otherwise: a network would depend on what it is trained with.
+            if decay:
+                torch._foreach_add_(own, weights, alpha=decay)
+            torch._foreach_mul_(velocities, self.momentum)
+            torch._foreach_add_(velocities, own)
+            torch._foreach_add_(weights, velocities, alpha=-factor * rate)
 
     def _of(self, start: int, stop: int) -> tuple[list[torch.Tensor], ...]:
         if (start, stop) not in self._views:
