@@ -1,6 +1,10 @@
 """The core is tested alone where PyTorch or Matplotlib is not installed."""
 
 import importlib.util
+import signal
+
+# In the background of a shell Ctrl-C is ignored; what it does is tested all the same.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NEEDED = {
     "torch": [

@@ -1,6 +1,5 @@
 """The examples with trainers of one's own run, and leave stores."""
 
-import doctest
 import py_compile
 import re
 import runpy
@@ -50,13 +49,6 @@ def test_the_example_on_imagenet_compiles(tmp_path):
     py_compile.compile(
         str(EXAMPLES / "imagenet_resnet50.py"), str(tmp_path / "x.pyc"), doraise=True
     )
-
-
-def test_the_page_on_trainers_of_ones_own_runs():
-    page = ROOT / "docs" / "own-trainer.md"
-    result = doctest.testfile(str(page), module_relative=False)
-    assert result.attempted > 4
-    assert result.failed == 0
 
 
 def test_the_study_on_the_page_on_training_can_be_read():
