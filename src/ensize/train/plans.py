@@ -45,7 +45,7 @@ _GPU = (
     Way("convolutions", 64, 16, channels_last=True),
     Way("convolutions", 1, 1, channels_last=True),
 )
-_FLAT = tuple(Way("products", networks, shared=True) for networks in (16, 64, 128))
+_FLAT = tuple(Way("products", networks, shared=True) for networks in (16, 64))
 
 
 @dataclass(frozen=True)
