@@ -336,3 +336,34 @@ def test_a_reader_who_leaves_early_gets_no_traceback(pool):
         command, shell=True, capture_output=True, text=True, check=True
     )
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["score", "--foo"], "no such option: --foo"),
+        (["scor"], "no such command 'scor'"),
+        (["score"], "missing argument 'PREDICTIONS'"),
+        (["forecast", "x.npy", "--level", "high"], "invalid value for '--level'"),
+        (["split", "store", "--budget"], "option '--budget' requires an argument"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_gets_a_sentence(line, words):
+    done = subprocess.run(
+        [sys.executable, "-m", "ensize", *line],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"ensize: {words}")
+    assert done.stderr.endswith("--help tells what there is)\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_verb_it_says_which_there_are():
+    done = subprocess.run(
+        [sys.executable, "-m", "ensize"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "Score the ensembles of a pool" in done.stdout

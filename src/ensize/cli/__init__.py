@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,7 +29,7 @@ from ensize.cli import (
 from ensize.cli.printing import err, printable, say
 
 app = typer.Typer(
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -56,6 +56,7 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def about(
+    context: typer.Context,
     _version: Annotated[
         bool,
         typer.Option(
@@ -70,6 +71,14 @@ def about(
     ] = False,
 ) -> None:
     """How many networks, and how large: scores of ensembles and their power laws."""
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+        raise typer.Exit(2)
+
+
+# Of an option that is not there, a value that is none: Typer carries Click along, or
+# asks for it, and shows only what comes after it in line.
+_Misused: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def main() -> None:
@@ -77,13 +86,17 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:]
     arguments = [each for each in sys.argv[1:] if each != "--debug"]
     try:
-        app(arguments, prog_name="ensize")
+        sys.exit(app(arguments, prog_name="ensize", standalone_mode=False) or 0)
     except InputError as error:
         if debug:
             raise
-        told = printable(f"ensize: {error}")
-        err.print(told, style="red", highlight=False, markup=False)
-        sys.exit(2)
+        _complain(str(error))
+    except _Misused as error:
+        if debug:
+            raise
+        _complain(_misuse(error))
+    except typer.Abort:
+        _complain("stopped", code=130)
     except BrokenPipeError:
         # Whoever read our output has had enough of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -91,6 +104,17 @@ def main() -> None:
     except OSError as error:  # such as of a name that is too long
         if debug:
             raise
-        told = printable(f"ensize: {error}; give another file, or another folder")
-        err.print(told, style="red", highlight=False, markup=False)
-        sys.exit(2)
+        _complain(f"{error}; give another file, or another folder")
+
+
+def _complain(sentence: str, code: int = 2) -> None:
+    told = printable(f"ensize: {sentence}")
+    err.print(told, style="red", highlight=False, markup=False)
+    sys.exit(code)
+
+
+def _misuse(error: Any) -> str:
+    """Say in one sentence what is wrong with a command line."""
+    verb = "ensize" if error.ctx is None else error.ctx.command_path
+    said = " ".join(error.format_message().split()).rstrip(".")
+    return f"{said[:1].lower()}{said[1:]} ({verb} --help tells what there is)"
