@@ -1,23 +1,14 @@
 """The examples of the gallery run and say what they should."""
 
-import runpy
-import sys
-from pathlib import Path
-
 import pytest
-
-EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    def run(name, *arguments):
-        path = EXAMPLES / f"{name}.py"
-        monkeypatch.setattr(sys, "argv", [str(path), *map(str, arguments)])
-        runpy.run_path(str(path), run_name="__main__")
-        return [line.split() for line in capsys.readouterr().out.splitlines()]
+def run(run_example):
+    def words(*of):
+        return [line.split() for line in run_example(*of).splitlines()]
 
-    return run
+    return words
 
 
 def test_theory_and_fit_come_near_the_truth(run):

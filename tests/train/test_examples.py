@@ -2,12 +2,8 @@
 
 import py_compile
 import re
-import runpy
-import sys
 import tomllib
 from pathlib import Path
-
-import pytest
 
 from ensize import Store
 from ensize.train.studies import Study
@@ -16,33 +12,22 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def run(name, *arguments):
-        path = EXAMPLES / f"{name}.py"
-        monkeypatch.setattr(sys, "argv", [str(path), *map(str, arguments)])
-        runpy.run_path(str(path), run_name="__main__")
-        return capsys.readouterr().out
-
-    return run
-
-
-def test_a_plain_pytorch_loop_drives_a_search(run, tmp_path):
-    out = run("plain_pytorch", tmp_path, "--budget", "1.3k")
+def test_a_plain_pytorch_loop_drives_a_search(run_example, tmp_path):
+    out = run_example("plain_pytorch", tmp_path, "--budget", "1.3k")
     assert "networks of mlp-w17, for n = 1" in out
     assert "split is worth it" in out
     pools = Store(tmp_path).pools()
     assert {pool.name for pool in pools} >= {"mlp-w8", "mlp-w17"}
     assert all(pool.size == 75 * pool.width + 10 for pool in pools)
-    again = run("plain_pytorch", tmp_path, "--budget", "1.3k")
+    again = run_example("plain_pytorch", tmp_path, "--budget", "1.3k")
     assert "networks of" not in again.splitlines()[0]
 
 
-def test_classifiers_of_scikit_learn_are_forecast(run, tmp_path):
-    out = run("scikit_learn", tmp_path, "--networks", 4)
+def test_classifiers_of_scikit_learn_are_forecast(run_example, tmp_path):
+    out = run_example("scikit_learn", tmp_path, "--networks", 4)
     assert out.count("with one network") == 3
     assert {pool.networks for pool in Store(tmp_path).pools()} == {4}
-    assert run("scikit_learn", tmp_path, "--networks", 4) == out
+    assert run_example("scikit_learn", tmp_path, "--networks", 4) == out
 
 
 def test_the_example_on_imagenet_compiles(tmp_path):

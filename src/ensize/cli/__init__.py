@@ -76,8 +76,8 @@ def about(
         raise typer.Exit(2)
 
 
-# Of an option that is not there, a value that is none: Typer carries Click along, or
-# asks for it, and shows only what comes after it in line.
+# What Typer raises at a command line that makes no sense has no public name of its own;
+# its error of a bad value has, and is one of them.
 _Misused: type[Exception] = typer.BadParameter.__mro__[1]
 
 

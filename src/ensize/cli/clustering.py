@@ -60,6 +60,11 @@ Stream = Annotated[
 ]
 
 
+def ray_options(*given: Any) -> dict[str, Any]:
+    """Name what was given by the options above, in their order."""
+    return dict(zip(_OPTIONS, given, strict=True))
+
+
 @contextlib.contextmanager
 def executing(name: str, device: str | None, **ray: Any) -> Iterator[Any]:
     """Have an executor; `ray` are options that only Ray has."""

@@ -18,6 +18,7 @@ from ensize.cli.clustering import (
     Retries,
     Stream,
     executing,
+    ray_options,
 )
 from ensize.cli.options import Apply, ApplyAt, Json, KeepOdd, Method, Seed
 from ensize.cli.printing import (
@@ -228,9 +229,8 @@ def search(
     where: dict[str, Any] = {"executor": executor, "device": device}
     where |= {"precision": precision, "minutes": minutes, "every": every}
     where |= {"keep_weights": keep_weights}
-    ray: dict[str, Any] = {"address": ray_address, "gpus": gpus_per_committee}
-    ray |= {"cpus": cpus_per_committee, "committees": committees}
-    ray |= {"retries": retries, "stream": stream}
+    shares = gpus_per_committee, cpus_per_committee
+    ray = ray_options(ray_address, *shares, committees, retries, stream)
     with (
         executing(executor, device, **ray) as trained_by,
         shown_training() as progress,

@@ -23,6 +23,7 @@ from ensize.cli.clustering import (
     Retries,
     Stream,
     executing,
+    ray_options,
 )
 from ensize.cli.options import Json
 from ensize.cli.printing import (
@@ -133,9 +134,8 @@ def study(
         return
     if store is None:
         raise InputError("a study needs a store; give --store DIR, the folder for it")
-    ray: dict[str, Any] = {"address": ray_address, "gpus": gpus_per_committee}
-    ray |= {"cpus": cpus_per_committee, "committees": committees}
-    ray |= {"retries": retries, "stream": stream}
+    shares = gpus_per_committee, cpus_per_committee
+    ray = ray_options(ray_address, *shares, committees, retries, stream)
     with (
         executing(executor, device, **ray) as trained_by,
         shown_training() as progress,

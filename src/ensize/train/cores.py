@@ -41,11 +41,10 @@ class Cores:
 def at_work(device: torch.device, way: Way) -> Iterator[Cores]:
     """Yield the cores as a way wants them; PyTorch's own threads are set to fit."""
     before = torch.get_num_threads()
-    side_by_side = before
+    side_by_side = 1
     if device.type == "cpu":
         keep_memory()
-    if device.type != "cpu" or way.shared:
-        side_by_side = 1
+        side_by_side = 1 if way.shared else before
     with ThreadPoolExecutor(side_by_side, initializer=_alone) as others:
         if side_by_side > 1:
             _alone()

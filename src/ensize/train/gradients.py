@@ -49,7 +49,7 @@ def _back_through(
     """Go through a perceptron and back by hand.
 
     Its layers are so small that keeping the books for automatic differentiation would
-    take a fifth of the time.
+    take a tenth of the time.
     """
     h, back, dropped = x.flatten(2).mT, [], 0
     for i, layer in enumerate(layers):
